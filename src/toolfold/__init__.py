@@ -1,0 +1,1 @@
+"""Fold every tool an agent has into one."""

@@ -1,0 +1,105 @@
+"""Every exception we raise, as one tree.
+
+```text
+ToolfoldError
+├── ConfigError            a file or setting the user wrote
+├── NotFound               no tool, server or run of that name
+├── UpstreamError          an MCP server we call
+│   ├── UpstreamUnavailable    it cannot be reached, or died
+│   ├── UpstreamTimedOut       it did not answer in time
+│   ├── BadCall                the arguments do not fit the tool
+│   └── ToolFailed             it answered that the call failed
+├── RunError               a run that we stopped
+│   ├── CodeRejected           refused before anything ran
+│   ├── ValueRejected          a guest value passed its budget
+│   ├── RunTimedOut
+│   └── RunCrashed             the worker died
+└── StoreError             our own files
+```
+
+Guest failures are values, see `sandbox.sandbox.GuestOutcome`; these are raised by the host.
+"""
+
+
+class ToolfoldError(Exception):
+    """Something went wrong that a person or a model can be told about."""
+
+    code = "error"
+
+
+class ConfigError(ToolfoldError):
+    """A file or a setting that the user wrote cannot be used."""
+
+    code = "config"
+
+
+class NotFound(ToolfoldError):
+    """Nothing has that name."""
+
+    code = "not_found"
+
+
+class UpstreamError(ToolfoldError):
+    """A call to an MCP server did not give a value."""
+
+    code = "upstream"
+
+
+class UpstreamUnavailable(UpstreamError):
+    """The server cannot be reached, or died while we waited."""
+
+    code = "upstream_unavailable"
+
+
+class UpstreamTimedOut(UpstreamError):
+    """The server did not answer within its time."""
+
+    code = "upstream_timeout"
+
+
+class BadCall(UpstreamError):
+    """The arguments do not fit the tool; nothing was sent."""
+
+    code = "bad_call"
+
+
+class ToolFailed(UpstreamError):
+    """The server answered that the call failed; the message is the server's own."""
+
+    code = "tool_failed"
+
+
+class RunError(ToolfoldError):
+    """A run was stopped by us."""
+
+    code = "run"
+
+
+class CodeRejected(RunError):
+    """The code was refused before anything ran."""
+
+    code = "code_rejected"
+
+
+class ValueRejected(RunError):
+    """A value that guest code sent is larger, deeper or stranger than we take."""
+
+    code = "value_rejected"
+
+
+class RunTimedOut(RunError):
+    """A run passed one of its clocks."""
+
+    code = "run_timeout"
+
+
+class RunCrashed(RunError):
+    """The process that ran the code died."""
+
+    code = "run_crashed"
+
+
+class StoreError(ToolfoldError):
+    """A file of our own cannot be read or written."""
+
+    code = "store"

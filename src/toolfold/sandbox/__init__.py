@@ -1,0 +1,1 @@
+"""Where guest code runs."""
