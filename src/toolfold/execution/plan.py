@@ -45,6 +45,8 @@ def make_plan(source: str, *, max_bytes: int) -> Plan:
             f"The code is {size:,} bytes long; at most {max_bytes:,} are taken. "
             "Pass data through tools instead of writing it into the code."
         )
+    # Offsets are counted in bytes, so every line must end the way both parsers count it.
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
     tree = _parse(source)
     nodes = list(ast.walk(tree))
     return Plan(
@@ -62,7 +64,7 @@ def _parse(source: str) -> ast.Module:
         return ast.parse(source)
     except SyntaxError as error:
         line = error.lineno or 1
-        lines = source.splitlines()
+        lines = source.split("\n")
         text = lines[line - 1].rstrip() if line <= len(lines) else ""
         raise CodeRejected(f"SyntaxError on line {line}: {error.msg}\n    {text[:200]}") from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -87,7 +89,7 @@ def _awaited_calls(source: str, tree: ast.Module) -> frozenset[int]:
     into a name that the same function awaits or gathers later.
     """
     line_starts = list(
-        accumulate((len(line.encode()) for line in source.splitlines(keepends=True)), initial=0)
+        accumulate((len(line.encode()) + 1 for line in source.split("\n")), initial=0)
     )
     calls: set[ast.Call] = set()
     for scope in _scopes(tree):

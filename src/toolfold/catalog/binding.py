@@ -1,0 +1,285 @@
+"""What a tool's input schema asks for, and a Python call turned into the arguments it wants."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import NoReturn
+from urllib.parse import unquote
+
+from toolfold.catalog.names import parameter_names
+from toolfold.catalog.tool import Tool
+from toolfold.errors import BadCall
+from toolfold.jsontypes import Json, JsonObject
+
+_MAX_HOPS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One property of an input schema, under the identifier that guest code uses."""
+
+    name: str
+    identifier: str
+    schema: Json
+    required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """The parameters of one tool, ready to bind calls."""
+
+    path: str
+    # Required ones first, in the schema's order: that is what positional arguments follow.
+    listed: tuple[Parameter, ...]
+    required: tuple[str, ...]
+    spellings: Mapping[str, str]
+    left_out_when_none: frozenset[str]
+    takes_others: bool
+
+    def signature(self, *, max_chars: int | None = None) -> str:
+        """Write the call in one line: `github.create_issue(owner, repo, title, body=…)`.
+
+        What does not fit into `max_chars` is shown as `…`.
+        """
+        shown: list[str] = []
+        room = None if max_chars is None else max_chars - len(self.path) - len("(, …)")
+        for parameter in self.listed:
+            text = parameter.identifier if parameter.required else f"{parameter.identifier}=…"
+            if room is not None and len(", ".join([*shown, text])) > room:
+                return f"{self.path}({', '.join([*shown, '…'])})"
+            shown.append(text)
+        if self.takes_others:
+            shown.append("**others")
+        return f"{self.path}({', '.join(shown)})"
+
+
+def bind(tool: Tool, args: Sequence[Json], kwargs: Mapping[str, Json]) -> JsonObject:
+    """Return the arguments to send to `tool` for the call `tool(*args, **kwargs)`.
+
+    Positional values fill the required parameters in the schema's order. Keywords may be
+    identifiers or the schema's own spelling. `None` leaves an optional parameter out unless its
+    schema admits null. Values are not validated.
+
+    Raises:
+        BadCall: A parameter is unknown, missing or given twice, or there are too many positions.
+    """
+    parameters = parameters_of(tool)
+    required = parameters.required
+    if len(args) > len(required):
+        _refuse(parameters, _too_many(parameters, len(args)))
+    bound: JsonObject = dict(zip(required, args, strict=False))
+    for keyword, value in kwargs.items():
+        name = parameters.spellings.get(keyword)
+        if name is None:
+            if not parameters.takes_others:
+                _refuse(parameters, _unknown(parameters, keyword))
+            name = keyword
+        if name in bound:
+            _refuse(parameters, f"{parameters.path}() got parameter {keyword!r} twice.")
+        if value is not None or name not in parameters.left_out_when_none:
+            bound[name] = value
+    missing = [name for name in required if name not in bound]
+    if missing:
+        _refuse(parameters, _missing(parameters, missing))
+    return bound
+
+
+def parameters_of(tool: Tool) -> Parameters:
+    """Return the parameters of `tool`, computed once for as long as it is in use.
+
+    A schema that makes no sense gives a tool that takes any keyword; nothing is raised.
+    """
+    return _parameters(_Identity(tool))
+
+
+def resolve(schema: Json, root: Json) -> Json:
+    """Follow the `$ref` of `schema` within `root`.
+
+    A reference that leads nowhere, in a circle or out of the document gives `True`, the schema
+    that admits everything.
+    """
+    for _ in range(_MAX_HOPS):
+        if not isinstance(schema, dict) or not isinstance(reference := schema.get("$ref"), str):
+            return schema
+        schema = _pointed_at(reference, root)
+    return True
+
+
+def merged(schema: Json, root: Json) -> Json:
+    """Return `schema` with its `$ref` followed and its `allOf` folded in, as far as that is simple.
+
+    Properties and required names are collected. Of two different claims the first stays, so
+    the result never refuses what `schema` admits.
+    """
+    return _merged(schema, root, set(), hops=_MAX_HOPS)
+
+
+def admits_null(schema: Json, root: Json) -> bool:
+    """Tell whether null fits `schema`; where that is unclear, it does."""
+    return _admits_null(schema, root, {}, hops=_MAX_HOPS)
+
+
+class _Identity:
+    """A tool as a cache key: schemas cannot be hashed, and comparing them would be slow."""
+
+    __slots__ = ("tool",)
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+
+    def __hash__(self) -> int:
+        return id(self.tool)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.tool is other.tool
+
+
+@lru_cache(maxsize=4096)
+def _parameters(key: _Identity) -> Parameters:
+    root = key.tool.listed.input_schema
+    schema = merged(root, root)
+    listed = tuple(_listed(schema if isinstance(schema, dict) else {}))
+    return Parameters(
+        path=key.tool.path,
+        listed=listed,
+        required=tuple(each.name for each in listed if each.required),
+        # Identifiers last: where one is also another's original spelling, the stub is right.
+        spellings={each.name: each.name for each in listed}
+        | {each.identifier: each.name for each in listed},
+        left_out_when_none=frozenset(
+            each.name for each in listed if not each.required and not admits_null(each.schema, root)
+        ),
+        takes_others=_takes_others(schema),
+    )
+
+
+def _listed(schema: JsonObject) -> Iterator[Parameter]:
+    found = schema.get("properties")
+    properties = found if isinstance(found, dict) else {}
+    required = _strings(schema.get("required"))
+    names = [*required, *(name for name in properties if name not in required)]
+    identifiers = parameter_names(names)
+    for name in names:
+        yield Parameter(
+            name=name,
+            identifier=identifiers[name],
+            schema=properties.get(name, True),
+            required=name in required,
+        )
+
+
+def _takes_others(schema: Json) -> bool:
+    """Tell whether names that the schema does not list may be sent.
+
+    Where the schema does not say, only one without `properties` takes them: JSON Schema would
+    always, but servers ignore what they do not know, and a misspelt name should be heard of.
+    """
+    if not isinstance(schema, dict):
+        return True
+    default = not isinstance(schema.get("properties"), dict)
+    return schema.get("additionalProperties", default) is not False
+
+
+def _strings(value: Json) -> dict[str, None]:
+    items = value if isinstance(value, list) else []
+    return dict.fromkeys(item for item in items if isinstance(item, str))
+
+
+def _pointed_at(reference: str, root: Json) -> Json:
+    document, _, pointer = reference.partition("#")
+    if document or (pointer and not pointer.startswith("/")):
+        return True
+    found = root
+    for step in unquote(pointer).split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, dict) and key in found:
+            found = found[key]
+        else:
+            return True
+    return found
+
+
+def _merged(schema: Json, root: Json, seen: set[int], *, hops: int) -> Json:
+    resolved = resolve(schema, root)
+    if not isinstance(resolved, dict) or not isinstance(parts := resolved.get("allOf"), list):
+        return resolved
+    # Each schema is folded in once, or a few references to each other would grow without end.
+    if id(resolved) in seen or not hops:
+        return True
+    seen.add(id(resolved))
+    whole = {key: value for key, value in resolved.items() if key != "allOf"}
+    for part in parts:
+        found = _merged(part, root, seen, hops=hops - 1)
+        if isinstance(found, dict):
+            _fold(found, into=whole)
+    return whole
+
+
+def _fold(part: JsonObject, *, into: JsonObject) -> None:
+    for key, value in part.items():
+        mine = into.get(key)
+        if isinstance(mine, dict) and isinstance(value, dict) and key == "properties":
+            into[key] = value | mine
+        elif isinstance(mine, list) and isinstance(value, list) and key == "required":
+            into[key] = [*mine, *value]
+        else:
+            into.setdefault(key, value)
+
+
+def _admits_null(schema: Json, root: Json, known: dict[int, bool], *, hops: int) -> bool:
+    resolved = resolve(schema, root)
+    if not isinstance(resolved, dict) or not hops:
+        return resolved is not False
+    if (answer := known.get(id(resolved))) is not None:
+        return answer
+    known[id(resolved)] = True
+
+    def admitted(keyword: str) -> list[bool]:
+        parts = resolved.get(keyword)
+        items = parts if isinstance(parts, list) else []
+        return [_admits_null(part, root, known, hops=hops - 1) for part in items]
+
+    known[id(resolved)] = (
+        _type_admits_null(resolved)
+        and all(admitted("allOf"))
+        and all(any(admitted(word)) for word in ("anyOf", "oneOf") if resolved.get(word))
+    )
+    return known[id(resolved)]
+
+
+def _type_admits_null(schema: JsonObject) -> bool:
+    kind = schema.get("type", "null")
+    allowed = schema.get("enum", [None])
+    return (
+        (kind == "null" or (isinstance(kind, list) and "null" in kind))
+        and (not isinstance(allowed, list) or None in allowed)
+        and schema.get("const") is None
+    )
+
+
+def _refuse(parameters: Parameters, problem: str) -> NoReturn:
+    raise BadCall(f"{problem} Call it as {parameters.signature()}.")
+
+
+def _too_many(parameters: Parameters, given: int) -> str:
+    taken = len(parameters.required)
+    return (
+        f"{parameters.path}() takes at most {taken} positional arguments, {given} were given;"
+        " optional parameters go by name."
+    )
+
+
+def _unknown(parameters: Parameters, keyword: str) -> str:
+    nearest = get_close_matches(keyword, parameters.spellings, n=1)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    return f"{parameters.path}() has no parameter {keyword!r}.{hint}"
+
+
+def _missing(parameters: Parameters, names: Sequence[str]) -> str:
+    identifiers = {each.name: each.identifier for each in parameters.listed}
+    plural = "s" if len(names) > 1 else ""
+    listed = ", ".join(repr(identifiers[name]) for name in names)
+    return f"{parameters.path}() needs parameter{plural} {listed}."

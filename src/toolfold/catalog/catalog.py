@@ -1,0 +1,224 @@
+"""All tools of all upstreams: list, find, describe, call."""
+
+import difflib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from toolfold.catalog.binding import bind
+from toolfold.catalog.discovery import ToolIndex
+from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.results import Answer, Blob, to_answer
+from toolfold.catalog.stubs import module_stub
+from toolfold.catalog.tool import Tool
+from toolfold.catalog.upstream import OnWait, Upstream
+from toolfold.config.faults import ConfigFault
+from toolfold.config.servers import ServerFault
+from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
+from toolfold.jsontypes import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStatus:
+    """One configured server, as `tools.servers()` and `doctor` show it."""
+
+    name: str
+    module: str | None
+    tools: int | None
+    """How many it lists; None while that is not known."""
+    fault: str | None = None
+    protocol: str | None = None
+
+
+class Catalog:
+    """The tools of every upstream, under the names that guest code uses."""
+
+    def __init__(
+        self,
+        upstreams: Iterable[Upstream],
+        *,
+        faults: Iterable[ConfigFault | ServerFault] = (),
+        max_result_bytes: int,
+    ) -> None:
+        self._upstreams = {upstream.name: upstream for upstream in upstreams}
+        faults = list(faults)
+        self._faults = [fault for fault in faults if isinstance(fault, ServerFault)]
+        self.notes = [str(fault) for fault in faults if isinstance(fault, ConfigFault)]
+        """What is wrong with the configuration beyond single servers."""
+        self._modules = module_names(self._upstreams)
+        self._servers = {module: server for server, module in self._modules.items()}
+        self._max_result_bytes = max_result_bytes
+        self._tools: dict[str, dict[str, Tool]] = {}
+        self._index: ToolIndex | None = None
+        self.refresh()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own the upstreams for the length of this context, and learn what they list."""
+        async with anyio.create_task_group() as owners:
+            for upstream in self._upstreams.values():
+                owners.start_soon(upstream.serve)
+                if upstream.known_tools is None:
+                    owners.start_soon(self._learn, upstream)
+            yield
+            owners.cancel_scope.cancel()
+
+    @staticmethod
+    async def _learn(upstream: Upstream) -> None:
+        try:
+            await upstream.tools()
+        except UpstreamUnavailable:
+            return  # the upstream keeps its fault, and whoever needs the tools is told
+
+    def refresh(self) -> None:
+        """Take over what the upstreams list now."""
+        self._tools = {
+            self._modules[upstream.name]: self._named(upstream)
+            for upstream in self._upstreams.values()
+            if upstream.known_tools is not None
+        }
+        self._index = None
+
+    def _named(self, upstream: Upstream) -> dict[str, Tool]:
+        listed = upstream.known_tools or ()
+        names = function_names(tool.name for tool in listed)
+        module = self._modules[upstream.name]
+        return {
+            names[tool.name]: Tool(
+                server=upstream.name, module=module, function=names[tool.name], listed=tool
+            )
+            for tool in listed
+        }
+
+    @property
+    def tools(self) -> list[Tool]:
+        """Every tool that is known, in a stable order."""
+        return [
+            tool
+            for _, tools in sorted(self._tools.items())
+            for _, tool in sorted(tools.items())
+        ]
+
+    @property
+    def modules(self) -> Mapping[str, str]:
+        """The server behind each module name, of all that are configured."""
+        return self._servers
+
+    @property
+    def index(self) -> ToolIndex:
+        """Search over all tools."""
+        if self._index is None:
+            self._index = ToolIndex(self.tools)
+        return self._index
+
+    def statuses(self) -> list[ServerStatus]:
+        """Say of each configured server what it offers, or why it does not."""
+        working = [
+            ServerStatus(
+                name=name,
+                module=self._modules[name],
+                tools=None if upstream.known_tools is None else len(upstream.known_tools),
+                fault=upstream.fault,
+                protocol=upstream.protocol,
+            )
+            for name, upstream in sorted(self._upstreams.items())
+        ]
+        broken = [
+            ServerStatus(name=fault.name, module=None, tools=None, fault=fault.reason)
+            for fault in self._faults
+        ]
+        return working + broken
+
+    async def learn(self, modules: Iterable[str] | None = None, *, fresh: bool = False) -> None:
+        """Wait until the tools of these modules (by default all) are known, or known not to be."""
+        wanted = self._servers if modules is None else [m for m in modules if m in self._servers]
+
+        async def learn_one(upstream: Upstream) -> None:
+            try:
+                await upstream.tools(fresh=fresh)
+            except UpstreamUnavailable:
+                return
+
+        async with anyio.create_task_group() as tasks:
+            for module in wanted:
+                upstream = self._upstreams[self._servers[module]]
+                if fresh or upstream.known_tools is None:
+                    tasks.start_soon(learn_one, upstream)
+
+    def functions(self, module: str) -> Mapping[str, Tool]:
+        """Return the tools of a module by function name; none if they are not known."""
+        return self._tools.get(module, {})
+
+    def stub(self, module: str) -> str:
+        """Return the module's stub for the type checker."""
+        return module_stub(list(self.functions(module).values()))
+
+    def fault(self, module: str) -> str | None:
+        """Say why a module has no tools, if that is so."""
+        server = self._servers.get(module)
+        return self._upstreams[server].fault if server else None
+
+    def find(self, name: str) -> Tool:
+        """Return the tool of that name: `github.create_issue` or `mcp__github__create_issue`.
+
+        Raises:
+            NotFound: There is none; the message names the nearest.
+        """
+        module, function = self._split(name)
+        tools = self._tools.get(module, {})
+        if function in tools:
+            return tools[function]
+        for tool in tools.values():
+            if tool.listed.name == function:
+                return tool
+        raise NotFound(self._missing(name, module, function))
+
+    def _split(self, name: str) -> tuple[str, str]:
+        if name.startswith("mcp__"):
+            server, _, tool = name.removeprefix("mcp__").partition("__")
+            for candidate, module in self._modules.items():
+                if server in {candidate, module, candidate.replace("-", "_")}:
+                    return module, tool
+            return server, tool
+        module, _, function = name.partition(".")
+        return self._modules.get(module, module), function
+
+    def _missing(self, name: str, module: str, function: str) -> str:
+        if fault := self.fault(module):
+            return f"No tool is named {name!r}: the server {self._servers[module]!r} cannot be used: {fault}"
+        if module not in self._servers:
+            near = difflib.get_close_matches(module, self._servers, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            return f"No tool is named {name!r}: there is no server {module!r}.{hint}"
+        near = difflib.get_close_matches(function, self._tools.get(module, {}), n=3, cutoff=0.5)
+        if near:
+            suggestions = " or ".join(f"{module}.{match}" for match in near)
+            return f"No tool is named {name!r}. Did you mean {suggestions}?"
+        return f"No tool is named {name!r}. tools.search(...) finds tools."
+
+    async def call(
+        self,
+        tool: Tool,
+        args: tuple[Json, ...],
+        kwargs: JsonObject,
+        *,
+        keep: Callable[[Blob], Json],
+        on_wait: OnWait,
+    ) -> Answer:
+        """Call a tool.
+
+        Raises:
+            BadCall: The arguments do not fit.
+            UpstreamError: The server failed, or the tool did.
+        """
+        arguments = bind(tool, args, kwargs)
+        result = await self._upstreams[tool.server].call(tool.listed, arguments, on_wait=on_wait)
+        answer = to_answer(tool.path, result, keep)
+        if answer.size > self._max_result_bytes:
+            raise ToolFailed(
+                f"{tool.path} answered with {answer.size:,} characters; at most "
+                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields, a filter."
+            )
+        return answer

@@ -1,0 +1,60 @@
+"""What a server listed, kept on disk by the hash of its configuration."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from toolfold.catalog.tool import ListedTool
+from toolfold.errors import StoreError
+
+
+class ListingCache:
+    """Listings on disk, so that tools are known before their server is up."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def load(self, config_hash: str) -> tuple[ListedTool, ...] | None:
+        """Return the listing last saved, or None. A damaged file counts as none."""
+        try:
+            entries = json.loads(self._path(config_hash).read_bytes())
+            return tuple(ListedTool(**entry) for entry in entries)
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def save(self, config_hash: str, tools: Iterable[ListedTool]) -> None:
+        """Save a listing whole, or not at all.
+
+        Raises:
+            StoreError: The cache directory cannot be written.
+        """
+        entries = [{slot: getattr(tool, slot) for slot in ListedTool.__slots__} for tool in tools]
+        path = self._path(config_hash)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, temporary = tempfile.mkstemp(dir=path.parent)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(entries, file)
+            Path(temporary).replace(path)
+        except OSError as error:
+            raise StoreError(f"Cannot keep the tool listing at {path}: {error}") from error
+
+    def _path(self, config_hash: str) -> Path:
+        return self._directory / f"{config_hash[:32]}.json"
+
+
+def listed_tool(tool: Any) -> ListedTool:
+    """Return one tool of the SDK's listing as ours."""
+    hints = tool.annotations
+    return ListedTool(
+        name=tool.name,
+        description=tool.description or "",
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        read_only=bool(hints and hints.read_only_hint),
+        destructive=hints.destructive_hint if hints else None,
+        idempotent=bool(hints and hints.idempotent_hint),
+    )

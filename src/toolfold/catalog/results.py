@@ -1,0 +1,97 @@
+"""What a tool answered, as a value that code can work with."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+
+from toolfold.errors import ToolFailed
+from toolfold.jsontypes import Json
+
+_LONGEST_ERROR_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """An image, a sound or a file that a tool returned; guest code holds only a reference."""
+
+    mime_type: str
+    base64: str
+
+    @property
+    def size_bytes(self) -> int:
+        """About how large it is when decoded."""
+        return len(self.base64) * 3 // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A tool's result as a value, and about how many characters it weighs."""
+
+    value: Json
+    size: int
+
+
+def to_answer(tool_path: str, result: types.CallToolResult, keep: Callable[[Blob], Json]) -> Answer:
+    """Turn a result into a value: structured content, else JSON text parsed, else text.
+
+    Several blocks become a list. `keep` takes each image or binary and returns what stands for it.
+
+    Raises:
+        ToolFailed: The server marked the result as an error; the message is the server's.
+    """
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    if result.is_error:
+        words = "\n".join(texts).strip() or "the server gave no reason"
+        raise ToolFailed(f"{tool_path} failed: {words[:_LONGEST_ERROR_CHARS]}")
+    size = sum(map(len, texts))
+    is_text_only = len(texts) == len(result.content)
+    if result.structured_content is not None and is_text_only:
+        structured: Json = result.structured_content
+        return Answer(structured, size or len(json.dumps(structured)))
+    if is_text_only and len(texts) != 1:
+        return Answer(_joined(texts), size)
+    values = [_block_value(block, keep) for block in result.content]
+    return Answer(values[0] if len(values) == 1 else values, size)
+
+
+def _joined(texts: list[str]) -> Json:
+    """Several text blocks: the JSON values if all are JSON objects or lists, else one text."""
+    values = [parse_text(text) for text in texts]
+    if values and all(isinstance(value, dict | list) for value in values):
+        return values
+    return "\n".join(texts)
+
+
+def parse_text(text: str) -> Json:
+    """Return the JSON that `text` holds, or the text itself.
+
+    Only objects and lists count: a file that reads `42` is still a text.
+    """
+    if text.lstrip()[:1] not in {"{", "["}:
+        return text
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
+def _block_value(block: Any, keep: Callable[[Blob], Json]) -> Json:
+    match block:
+        case types.TextContent():
+            return parse_text(block.text)
+        case types.ImageContent() | types.AudioContent():
+            return keep(Blob(mime_type=block.mime_type, base64=block.data))
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+            mime_type = resource.mime_type or "application/octet-stream"
+            return keep(Blob(mime_type=mime_type, base64=resource.blob))
+        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+            return parse_text(resource.text)
+        case types.ResourceLink():
+            return {"uri": str(block.uri), "name": block.name, "mime_type": block.mime_type}
+        case _:
+            unknown: Json = block.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return unknown

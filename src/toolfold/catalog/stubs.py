@@ -1,0 +1,354 @@
+"""Tool schemas into Python stubs: what a model reads, and what the type checker reads.
+
+A schema may be odd, circular or enormous. Whatever this module does not understand, or finds too
+deep or too long, becomes `Any`; nothing is raised.
+"""
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from toolfold.catalog.binding import Parameter, Parameters, merged, parameters_of, resolve
+from toolfold.catalog.names import words
+from toolfold.catalog.tool import Tool
+from toolfold.jsontypes import Json, JsonObject
+
+_HEADER = """\
+from typing import Any, Awaitable, Literal, NotRequired, TypedDict
+from ty_extensions import Intersection
+"""
+_IMPORTED = frozenset(
+    {"Any", "Awaitable", "Intersection", "Literal", "NotRequired", "TypedDict", "_builtins"}
+)
+_BUILTINS = frozenset({"bool", "dict", "float", "int", "list", "str"})
+_KINDS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+_MAX_DEPTH = 8
+_MAX_SCHEMAS = 400
+_MAX_PARAMETERS = 100
+_MAX_KEYS = 60
+_MAX_KEY_CHARS = 100
+_MAX_LITERAL_CHARS = 600
+
+_MAX_CALL_CHARS = 80
+_MAX_BRIEF_CHARS = 100
+_MAX_SUMMARY_CHARS = 300
+_MAX_NOTE_CHARS = 90
+_MAX_DEFAULT_CHARS = 30
+_MAX_READ_CHARS = 10_000
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s|\n\s*\n|\n\s*[-*#]")
+_ARGUMENTS = re.compile(r"^[ \t]*(?:Args|Arguments|Parameters|Params):[ \t]*$", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*[A-Z]\w+:[ \t]*$", re.MULTILINE)
+_OPTIONAL = re.compile(r"^\(optional\)\s*", re.IGNORECASE)
+_ARGUMENT = re.compile(
+    r"^[ \t]*[-*]?[ \t]*`?(\w+)`?(?:[ \t]*\([^)\n]*\))?:[ \t]*(\S.*)$", re.MULTILINE
+)
+
+# The members of a union in order: each as it is written, with its type if it is a literal.
+_Union = dict[str, str | None]
+_ANY: _Union = {"Any": None}
+
+
+def signature(tool: Tool) -> str:
+    """Write the call in one line, without types: `github.create_issue(owner, repo, body=…)`."""
+    return parameters_of(tool).signature()
+
+
+def brief(tool: Tool) -> str:
+    """Return the signature and the first sentence of the description, both shortened."""
+    call = parameters_of(tool).signature(max_chars=_MAX_CALL_CHARS)
+    sentence = _shortened(_first_sentence(tool.listed.description), _MAX_BRIEF_CHARS)
+    return f"{call}: {sentence}" if sentence else call
+
+
+def render_stub(tool: Tool) -> str:
+    """Return `tool` as a documented function after the types it needs, for a model to read.
+
+    The text is valid Python. Descriptions are shortened.
+    """
+    classes = _Classes()
+    call = _arguments(parameters_of(tool), _Types(tool.listed.input_schema, classes))
+    result = classes.written(_result(tool, classes))
+    return "".join([*classes.sources, f"def {tool.function}({call}) -> {result}:\n", _docs(tool)])
+
+
+def module_stub(tools: Iterable[Tool]) -> str:
+    """Return the `.pyi` of the module that holds `tools`, for the type checker.
+
+    Each function may be called plainly or awaited, under its own name and, where that is an
+    identifier, under the server's spelling.
+    """
+    listed = list(tools)
+    functions = {tool.function for tool in listed}
+    aliases = dict(_aliases(listed, functions))
+    classes = _Classes(taken={*_IMPORTED, *functions, *aliases})
+    lines = [_declaration(tool, classes) for tool in listed]
+    lines += [f"{alias} = {function}\n" for alias, function in aliases.items()]
+    return "".join([_HEADER, *classes.imports(), *classes.sources, *lines])
+
+
+def _declaration(tool: Tool, classes: "_Classes") -> str:
+    classes.prefix = _camel(tool.function)
+    types = _Types(tool.listed.input_schema, classes, is_loose=True)
+    call = _arguments(parameters_of(tool), types)
+    result = _result(tool, classes)
+    # Nothing is both a bool, None or a literal and awaitable: the checker would conclude that
+    # the call never returns, and skip the code behind it.
+    if any(kind or name in ("bool", "None") for name, kind in result.items()):
+        result = _ANY
+    text = classes.written(result)
+    return f"def {tool.function}({call}) -> Intersection[{text}, Awaitable[{text}]]: ...\n"
+
+
+def _aliases(tools: Iterable[Tool], functions: set[str]) -> Iterator[tuple[str, str]]:
+    unusable = functions | _IMPORTED | _BUILTINS
+    for tool in tools:
+        original = tool.listed.name
+        if _is_plain(original) and original not in unusable:
+            yield original, tool.function
+
+
+def _arguments(parameters: Parameters, types: "_Types") -> str:
+    shown = parameters.listed[:_MAX_PARAMETERS]
+    required = [each for each in shown if each.required]
+    optional = [each for each in shown if not each.required]
+    texts = [f"{each.identifier}: {types.text(each.schema, each.name)}" for each in required]
+    texts += ["*"] if optional else []
+    for each in optional:
+        union = types.of(each.schema, each.name) | {"None": None}
+        texts.append(f"{each.identifier}: {types.classes.written(union)} = None")
+    if parameters.takes_others or len(shown) < len(parameters.listed):
+        texts.append("**others: Any")
+    return ", ".join(texts)
+
+
+def _result(tool: Tool, classes: "_Classes") -> _Union:
+    schema = tool.listed.output_schema
+    return _ANY if schema is None else _Types(schema, classes).of(schema, "Result")
+
+
+@dataclass(slots=True)
+class _Classes:
+    """The classes that one stub declares, and the names that it has given away."""
+
+    taken: set[str] = field(default_factory=lambda: set(_IMPORTED))
+    prefix: str = ""
+    sources: list[str] = field(default_factory=list)
+
+    def imports(self) -> list[str]:
+        return [] if self.taken.isdisjoint(_BUILTINS) else ["import builtins as _builtins\n"]
+
+    def builtin(self, name: str) -> str:
+        """Write a builtin type so that no tool called `list` stands in for it."""
+        return f"_builtins.{name}" if name in self.taken else name
+
+    def written(self, union: _Union) -> str:
+        if "Any" in union:
+            return "Any"
+        names = [name for name, kind in union.items() if not kind and name != "None"]
+        texts = [self.builtin(name) if name in _BUILTINS else name for name in names]
+        if literals := [name for name, kind in union.items() if kind]:
+            texts.insert(0, f"Literal[{', '.join(literals)}]")
+        return " | ".join([*texts, "None"] if "None" in union else texts)
+
+    def reserve(self, hint: str) -> str:
+        stem = f"{self.prefix}{_camel(hint)}"
+        stem = stem if stem.isidentifier() else f"Item{stem}"
+        names = (f"{stem}{count}" if count > 1 else stem for count in range(1, len(self.taken) + 2))
+        name = next(name for name in names if name not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+@dataclass(slots=True)
+class _Types:
+    """Turns schemas into type expressions and declares the classes they need.
+
+    Loose types are for the parameters of code that is checked. The checker infers
+    `rows = [{"id": 1}]` as `list[dict[str, int]]`, which is no list of a `TypedDict`, a union or
+    a literal. Correct code must pass, so inside containers only plain types are told apart.
+    """
+
+    root: JsonObject
+    classes: _Classes
+    is_loose: bool = False
+    schemas_left: int = _MAX_SCHEMAS
+    # By identity of the schema, which is kept so that its identity stays its own.
+    named: dict[int, tuple[Json, str]] = field(default_factory=dict)
+
+    def text(self, schema: Json, hint: str, depth: int = 0) -> str:
+        return self.classes.written(self.of(schema, hint, depth))
+
+    def of(self, schema: Json, hint: str, depth: int = 0) -> _Union:
+        self.schemas_left -= 1
+        whole = merged(schema, self.root)
+        if not isinstance(whole, dict) or depth > _MAX_DEPTH or self.schemas_left < 0:
+            return _ANY
+        literals = [whole["const"]] if "const" in whole else whole.get("enum")
+        if isinstance(literals, list) and literals:
+            return _literals(literals)
+        union: _Union = {}
+        for variant in _variants(whole):
+            union |= self.of(variant, hint, depth + 1)
+        for kind in () if union else _kinds(whole):
+            union |= self._kind(kind, schema, whole, hint, depth)
+        return union or _ANY
+
+    def _kind(self, kind: str, schema: Json, whole: JsonObject, hint: str, depth: int) -> _Union:
+        if kind == "array":
+            item = self._inside(whole.get("items", True), f"{hint}_item", depth)
+            return {f"{self.classes.builtin('list')}[{item}]": None}
+        if kind == "object":
+            return {self._object(schema, whole, hint, depth): None}
+        return {_KINDS[kind]: None} if kind in _KINDS else _ANY
+
+    def _object(self, schema: Json, whole: JsonObject, hint: str, depth: int) -> str:
+        properties, others = whole.get("properties"), whole.get("additionalProperties", True)
+        if not isinstance(properties, dict) or not properties:
+            return self._dict(self._inside(others, hint, depth))
+        is_too_large = len(properties) > _MAX_KEYS or max(map(len, properties)) > _MAX_KEY_CHARS
+        if self.is_loose or is_too_large:
+            return self._dict("Any")
+        source = resolve(schema, self.root)
+        if id(source) not in self.named:
+            self.named[id(source)] = source, self.classes.reserve(_hint(schema, hint))
+            self._declare(self.named[id(source)][1], whole, properties, depth)
+        return self.named[id(source)][1]
+
+    def _dict(self, value: str) -> str:
+        return f"{self.classes.builtin('dict')}[{self.classes.builtin('str')}, {value}]"
+
+    def _inside(self, schema: Json, hint: str, depth: int) -> str:
+        union = self.of(schema, hint, depth + 1)
+        if not self.is_loose:
+            return self.classes.written(union)
+        plain = {kind or name for name, kind in union.items()}
+        # A list of int is no list of float.
+        only = plain.pop() if len(plain) == 1 and "float" not in plain else "Any"
+        return self.classes.written({only: None})
+
+    def _declare(self, name: str, whole: JsonObject, properties: JsonObject, depth: int) -> None:
+        types = {key: self.text(each, key, depth + 1) for key, each in properties.items()}
+        required = whole.get("required")
+        mandatory = {key for key in types if isinstance(required, list) and key in required}
+        self.classes.sources.append(_typed_dict(name, types, mandatory))
+
+
+def _typed_dict(name: str, types: Mapping[str, str], mandatory: set[str]) -> str:
+    fields = {
+        key: text if key in mandatory or not mandatory else f"NotRequired[{text}]"
+        for key, text in types.items()
+    }
+    total = "" if mandatory else ", total=False"
+    # In a class body, a key with two leading underscores would be mangled.
+    if all(_is_plain(key) and not key.startswith("__") for key in fields):
+        body = "".join(f"    {key}: {text}\n" for key, text in fields.items())
+        return f"class {name}(TypedDict{total}):\n{body}"
+    pairs = ", ".join(f"{key!r}: {text}" for key, text in fields.items())
+    return f"{name} = TypedDict({name!r}, {{{pairs}}}{total})\n"
+
+
+def _literals(values: list[Json]) -> _Union:
+    """Return the values, or only their types where they are too long or cannot be literals."""
+    union: _Union = {}
+    for value in values:
+        if value is None:
+            union["None"] = None
+        elif isinstance(value, str | int):
+            union[repr(value)] = type(value).__name__
+        else:
+            return _ANY
+    if sum(map(len, union)) > _MAX_LITERAL_CHARS:
+        return {kind or name: None for name, kind in union.items()}
+    return union
+
+
+def _variants(whole: JsonObject) -> list[Json]:
+    """Return the alternatives of `anyOf` or `oneOf`, each with the type that they share.
+
+    Beside properties, alternatives only say which of them go together, which is no type.
+    """
+    found = whole.get("anyOf") or whole.get("oneOf")
+    if not isinstance(found, list) or "properties" in whole:
+        return []
+    shared: JsonObject = {"type": whole["type"]} if "type" in whole else {}
+    return [shared | each if isinstance(each, dict) else each for each in found]
+
+
+def _kinds(whole: JsonObject) -> list[str]:
+    kind = whole.get("type", "object" if "properties" in whole else None)
+    kinds = kind if isinstance(kind, list) else [kind]
+    return [each for each in kinds if isinstance(each, str)]
+
+
+def _hint(schema: Json, fallback: str) -> str:
+    """Name a class after its definition, else after its property."""
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    return reference.rpartition("/")[2] if isinstance(reference, str) else fallback
+
+
+def _camel(text: str) -> str:
+    return "".join(word.capitalize() for word in words(text))[:_MAX_KEY_CHARS]
+
+
+def _is_plain(name: str) -> bool:
+    """Tell whether Python takes `name` as it is; letters of other alphabets it may fold."""
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def _docs(tool: Tool) -> str:
+    text, said = _documentation(tool.listed.description[:_MAX_READ_CHARS])
+    root = tool.listed.input_schema
+    notes = [
+        f"    {each.identifier}: {note}\n"
+        for each in parameters_of(tool).listed[:_MAX_PARAMETERS]
+        if (note := _note(each, root, said.get(each.name, "")))
+    ]
+    summary = _shortened(text, _MAX_SUMMARY_CHARS)
+    if not notes:
+        return f'    """{_quoted(summary)}"""\n' if summary else "    ...\n"
+    return f'    """{_quoted(summary)}\n\n{_quoted("".join(notes))}    """\n'
+
+
+def _documentation(description: str) -> tuple[str, dict[str, str]]:
+    """Split off an `Args:` section; return the rest, and what is said of each parameter."""
+    if not (heading := _ARGUMENTS.search(description)):
+        return description, {}
+    following = _SECTION.search(description, heading.end())
+    end = following.start() if following else len(description)
+    said = dict(_ARGUMENT.findall(description, heading.end(), end))
+    return description[: heading.start()] + description[end:], said
+
+
+def _note(parameter: Parameter, root: JsonObject, said: str) -> str:
+    """Say what the name and the type of a parameter do not."""
+    resolved = resolve(parameter.schema, root)
+    schemas = [each for each in (parameter.schema, resolved) if isinstance(each, dict)]
+    texts = [text for each in schemas if isinstance(text := each.get("description"), str)]
+    sentence = _first_sentence(_OPTIONAL.sub("", texts[0] if texts else said))
+    note = _shortened(sentence, _MAX_NOTE_CHARS).rstrip(".")
+    default = next((each["default"] for each in schemas if "default" in each), None)
+    is_plain = isinstance(default, str | int | float) and default not in ("", False)
+    shown = _shortened(repr(default), _MAX_DEFAULT_CHARS) if is_plain else ""
+    return f"{note} (default {shown})".lstrip() if shown and "default" not in note.lower() else note
+
+
+def _first_sentence(text: str) -> str:
+    return _SENTENCE_END.split(text[:_MAX_READ_CHARS].strip(), maxsplit=1)[0]
+
+
+def _shortened(text: str, max_chars: int) -> str:
+    """Put `text` on one line of printable characters, cut after a sentence or else a word."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if len(line) <= max_chars:
+        return line
+    start = line[:max_chars]
+    end = max(start.rfind(stop) for stop in (". ", "! ", "? "))
+    return start[: end + 1] if end > max_chars // 2 else f"{start[: start.rfind(' ')]}…"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"""', "'''")
+    return f"{escaped} " if escaped.endswith('"') else escaped

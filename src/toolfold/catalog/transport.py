@@ -1,0 +1,132 @@
+"""How one MCP server is reached, and what can be said of it when it is not."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from toolfold.config.servers import ServerConfig
+
+_OVERLOADED = frozenset({429, 503})
+_DEFAULT_RETRY_AFTER_S = 1.0
+_LONGEST_RETRY_AFTER_S = 60.0
+_LAST_WORDS_CHARS = 400
+
+
+class Line:
+    """What was noticed on the way to one server: its last words, its refusals, its end."""
+
+    def __init__(self, config: ServerConfig, log_file: Path, on_end: Callable[[], None]) -> None:
+        self._config = config
+        self._log_file = log_file
+        self._on_end = on_end
+        self.busy_until = 0.0
+        """Monotonic time before which an overloaded server asked not to be called."""
+        self.refused_status: int | None = None
+        self.noise: str | None = None
+        """The first thing it said on its standard output that is not MCP."""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[Any, Any]]:
+        """Connect; yield the streams that the SDK's client reads and writes."""
+        async with AsyncExitStack() as stack:
+            read, write = await self._enter(stack)
+            yield _EndingStream(read, self._on_end), write
+
+    async def _enter(self, stack: AsyncExitStack) -> tuple[Any, Any]:
+        config = self._config
+        if config.transport == "stdio":
+            self._log_file.parent.mkdir(parents=True, exist_ok=True)
+            log = stack.enter_context(self._log_file.open("w", encoding="utf-8"))
+            parameters = StdioServerParameters(
+                command=config.command,
+                args=list(config.args),
+                env=dict(config.env),
+                cwd=config.cwd,
+                encoding_error_handler="replace",
+            )
+            return await stack.enter_async_context(stdio_client(parameters, errlog=log))
+        if config.transport == "sse":
+            return await stack.enter_async_context(
+                sse_client(config.url, headers=dict(config.headers))
+            )
+        client = await stack.enter_async_context(
+            httpx2.AsyncClient(
+                headers=dict(config.headers),
+                timeout=httpx2.Timeout(30.0, read=None),  # calls have a clock of their own
+                event_hooks={"response": [self._see]},
+            )
+        )
+        return await stack.enter_async_context(
+            streamable_http_client(config.url, http_client=client)
+        )
+
+    async def _see(self, response: httpx2.Response) -> None:
+        if response.status_code in _OVERLOADED:
+            wait = _retry_after_s(response.headers.get("retry-after"), time.time())
+            self.busy_until = max(self.busy_until, time.monotonic() + wait)
+        if response.status_code in {401, 403}:
+            self.refused_status = response.status_code
+
+    def last_words(self) -> str:
+        """Return the end of what the server wrote to its standard error."""
+        try:
+            text = self._log_file.read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+        return text[-_LAST_WORDS_CHARS:]
+
+
+def _retry_after_s(header: str | None, now: float) -> float:
+    """Read `Retry-After`: seconds, or a date. A wait is never longer than a minute."""
+    if header is None:
+        return _DEFAULT_RETRY_AFTER_S
+    try:
+        wait = float(header)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(header).timestamp() - now
+        except ValueError:
+            return _DEFAULT_RETRY_AFTER_S
+    return min(max(wait, 0.0), _LONGEST_RETRY_AFTER_S)
+
+
+class _EndingStream:
+    """A read stream that tells when it has ended, so that a death is noticed at once."""
+
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __aiter__(self) -> "_EndingStream":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> "_EndingStream":
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return bool(await self._stream.__aexit__(kind, error, trace))

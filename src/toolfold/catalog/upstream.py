@@ -1,0 +1,375 @@
+"""One connection to one MCP server, owned by one task.
+
+The SDK's client must be closed by the task that opened it, so `serve` opens it, keeps it and closes
+it; calls use it from wherever they are. The server is started when first needed, stays warm, and is
+started again when it died.
+"""
+
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from toolfold.catalog.listing import ListingCache, listed_tool
+from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.transport import Line
+from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
+from toolfold.jsontypes import JsonObject
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_BACKOFF_S: Final = 30.0
+_ATTEMPTS: Final = 4
+_LONGEST_LISTING_PAGES: Final = 200
+_ANSWER: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+OnWait = Callable[[str, float], None]
+"""Told of each wait before a call: why, and for how many seconds."""
+
+
+class _Interrupted(UpstreamUnavailable):
+    """The connection was lost, or the server refused for now: the same call may go through."""
+
+
+class Upstream:
+    """An MCP server that we call."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        cache: ListingCache,
+        log_file: Path,
+        connect_timeout_s: float,
+        on_listing: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.fault: str | None = None
+        """Why it cannot be used right now, as a sentence without the server's name."""
+        self.protocol: str | None = None
+        self._cache = cache
+        self._hash = config_hash(config)
+        self._line = Line(config, log_file, lambda: None)
+        self._log_file = log_file
+        self._connect_timeout_s = connect_timeout_s
+        self._on_listing = on_listing
+        self._state: Literal["idle", "connecting", "online"] = "idle"
+        self._client: Client | None = None
+        self._wanted = anyio.Event()
+        self._settled = anyio.Event()
+        self._lost = anyio.Event()
+        self._relist = anyio.Event()
+        self._failures = 0
+        self._retry_at = 0.0
+        self._next_slot = 0.0
+        self._listing = cache.load(self._hash)
+        self._is_fresh = False
+        self._listed = anyio.Event()
+        self._places = anyio.Semaphore(config.concurrency, fast_acquire=True)
+        self._writing = anyio.Lock(fast_acquire=True)
+
+    @property
+    def name(self) -> str:
+        """The server's name in the configuration."""
+        return self.config.name
+
+    @property
+    def known_tools(self) -> tuple[ListedTool, ...] | None:
+        """What it listed last, in this process or an earlier one; None if it never did."""
+        return self._listing
+
+    async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
+        """Return what the server lists, asking it only if that is not known.
+
+        Raises:
+            UpstreamUnavailable: The server cannot be reached, or its listing is not valid.
+        """
+        if self._listing is None or (fresh and not self._is_fresh):
+            listed = self._listed
+            await self._connected()
+            await listed.wait()
+        if self._listing is None or (fresh and self.fault):
+            raise self._unavailable(self.fault or "it listed nothing")
+        return self._listing
+
+    async def call(
+        self, tool: ListedTool, arguments: JsonObject, *, on_wait: OnWait
+    ) -> types.CallToolResult:
+        """Call a tool and return the server's answer, whatever it says.
+
+        Calls of tools not marked read-only go one at a time. A call is repeated only when the
+        server refused it for now or was lost, and only if the tool is read-only or idempotent.
+
+        Raises:
+            UpstreamUnavailable: The server cannot be reached, or died before it answered.
+            UpstreamTimedOut: It did not answer in time.
+            ToolFailed: It answered with a protocol error.
+        """
+        may_repeat = tool.read_only or tool.idempotent
+        async with self._turn(is_write=not tool.read_only):
+            for _ in range(_ATTEMPTS - 1):
+                await self._pace(on_wait)
+                try:
+                    return await self._send(tool.name, arguments)
+                except _Interrupted:
+                    if not may_repeat:
+                        raise
+            await self._pace(on_wait)
+            return await self._send(tool.name, arguments)
+
+    async def serve(self) -> None:
+        """Own the connection until cancelled: open it when wanted, close it when lost."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            self._state = "connecting"
+            fault = await self._hold_connection()
+            self._go_offline(fault)
+
+    @asynccontextmanager
+    async def _turn(self, *, is_write: bool) -> AsyncIterator[None]:
+        """Wait for a place; writers wait for each other first."""
+        if is_write and self.config.serialize_writes:
+            async with self._writing, self._places:
+                yield
+        else:
+            async with self._places:
+                yield
+
+    async def _pace(self, on_wait: OnWait) -> None:
+        """Wait as long as the server, or the configured rate, asks for."""
+        now = time.monotonic()
+        if (busy_s := self._line.busy_until - now) > 0:
+            on_wait(f"{self.name} asked to wait", busy_s)
+            await anyio.sleep(busy_s)
+        if self.config.rate_per_s:
+            now = time.monotonic()
+            slot = max(self._next_slot, now)
+            self._next_slot = slot + 1 / self.config.rate_per_s
+            if slot > now:
+                on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
+                await anyio.sleep(slot - now)
+
+    async def _send(self, name: str, arguments: JsonObject) -> types.CallToolResult:
+        client = await self._connected()
+        request = types.CallToolRequest(
+            params=types.CallToolRequestParams(name=name, arguments=arguments)
+        )
+        try:
+            # Not `call_tool`: that validates every answer against the output schema, which the
+            # server has done, at a tenth of the time of a call.
+            answer = await client.session.send_request(
+                request, _ANSWER, request_read_timeout_seconds=self.config.timeout_s
+            )
+        except MCPError as error:
+            raise self._translated(error, name) from error
+        except ValidationError as error:
+            raise ToolFailed(f"{self.name}: {name} answered with what is not valid MCP.") from error
+        if isinstance(answer, types.InputRequiredResult):
+            raise ToolFailed(
+                f"{self.name}: {name} asks for input from the user, which is not passed on yet. "
+                "Give it all it needs as arguments."
+            )
+        return answer
+
+    def _translated(self, error: MCPError, name: str) -> Exception:
+        if error.code == types.REQUEST_TIMEOUT:
+            return UpstreamTimedOut(
+                f"{self.name}: {name} did not answer within {self.config.timeout_s:g} s. "
+                "It may still be at work there."
+            )
+        if self._line.busy_until > time.monotonic():
+            wait = self._line.busy_until - time.monotonic()
+            return _Interrupted(
+                f"{self.name} is overloaded and asks to wait {wait:.0f} s; {name} was not done."
+            )
+        if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
+            self._lost.set()
+            return _Interrupted(
+                f"{self.name} ended before {name} answered; whether it was done is not known. "
+                "The server is started again with the next call."
+            )
+        return ToolFailed(f"{self.name}: {name} failed: {error.message}")
+
+    async def _connected(self) -> Client:
+        """Return the live client, connecting first if need be."""
+        while self._client is None:
+            if self.fault and time.monotonic() < self._retry_at:
+                raise self._unavailable(self.fault)
+            if self._state == "idle":
+                self._settled = anyio.Event()
+                self._wanted.set()
+                self._state = "connecting"
+            await self._settled.wait()
+            if self._client is None and self.fault:
+                raise self._unavailable(self.fault)
+        return self._client
+
+    def _unavailable(self, fault: str) -> UpstreamUnavailable:
+        return UpstreamUnavailable(f"The server {self.name!r} cannot be used: {fault}")
+
+    async def _hold_connection(self) -> str | None:
+        """Connect and stay until the connection is lost. Return the fault, if it never stood."""
+        self._lost = anyio.Event()
+        self._line = line = Line(self.config, self._log_file, self._lost.set)
+        deadline = anyio.current_time() + self._connect_timeout_s
+        try:
+            with anyio.CancelScope(deadline=deadline) as handshake:
+                async with Client(line.open(), cache=None, message_handler=self._hear) as client:
+                    handshake.deadline = math.inf
+                    self._go_online(client)
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._keep_listing, client)
+                        await self._lost.wait()
+                        tasks.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001  # the loop of a background task
+            _log.info("%s: %r", self.name, error)
+            return None if self._state == "online" else self._describe(error)
+        if handshake.cancelled_caught:
+            return self._describe(TimeoutError())
+        return None
+
+    def _go_online(self, client: Client) -> None:
+        self._state = "online"
+        self._client = client
+        self.protocol = client.protocol_version
+        self.fault = None
+        self._failures = 0
+        self._settled.set()
+
+    def _go_offline(self, fault: str | None) -> None:
+        self._state = "idle"
+        self._client = None
+        self._is_fresh = False
+        if fault:
+            self._failures += 1
+            backoff = min(2.0 ** (self._failures - 1), _LONGEST_BACKOFF_S)
+            self._retry_at = time.monotonic() + backoff
+            self.fault = fault
+        self._settled.set()
+        self._announce_listing()
+
+    async def _hear(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._relist.set()
+        elif isinstance(message, Exception) and self._line.noise is None:
+            self._line.noise = str(message)[:200]
+
+    async def _keep_listing(self, client: Client) -> None:
+        """List on connecting, and again whenever the server says that its tools changed."""
+        await self._list(client)
+        capability = client.server_capabilities.tools
+        if capability is None or not capability.list_changed:
+            return
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    await self._list(client)
+        while True:
+            await self._relist.wait()
+            self._relist = anyio.Event()
+            await self._list(client)
+
+    async def _list(self, client: Client) -> None:
+        try:
+            tools = tuple([tool async for tool in _pages(client)])
+        except (MCPError, ValidationError, RuntimeError) as error:
+            self.fault = f"its list of tools is not usable: {_first_line(error)}"
+        else:
+            self._is_fresh = True
+            self.fault = None
+            if tools != self._listing:
+                self._listing = tools
+                self._save(tools)
+                self._on_listing()
+        self._announce_listing()
+
+    def _save(self, tools: tuple[ListedTool, ...]) -> None:
+        try:
+            self._cache.save(self._hash, tools)
+        except StoreError as error:
+            _log.warning("%s", error)
+
+    def _announce_listing(self) -> None:
+        self._listed.set()
+        self._listed = anyio.Event()
+
+    def _describe(self, error: BaseException) -> str:
+        """Say why a connection did not come about, for a person to act on."""
+        leaf = _leaf(error)
+        config = self.config
+        match leaf:
+            case TimeoutError():
+                return self._describe_silence()
+            case FileNotFoundError() if config.cwd is not None and not config.cwd.is_dir():
+                return f"its working directory {config.cwd} does not exist."
+            case FileNotFoundError() | PermissionError():
+                return (
+                    f"the command {config.command!r} was not found or may not be run. "
+                    "Is it installed and on the PATH?"
+                )
+            case MCPError() if config.transport == "stdio" and leaf.code == types.CONNECTION_CLOSED:
+                words = self._line.last_words()
+                return "it ended during the handshake" + (f", saying: {words}" if words else ".")
+            case httpx2.TransportError():
+                return f"{_without_secrets(config.url)} cannot be reached: {leaf}"
+        if self._line.refused_status:
+            return (
+                f"{_without_secrets(config.url)} refused with status {self._line.refused_status}. "
+                "Check its headers or token."
+            )
+        return _first_line(leaf)
+
+    def _describe_silence(self) -> str:
+        silence = f"it did not answer the handshake within {self._connect_timeout_s:g} s"
+        if self._line.noise:
+            return f"{silence}, and printed what is not MCP: {self._line.noise}"
+        words = self._line.last_words() if self.config.transport == "stdio" else ""
+        return silence + (f". It said: {words}" if words else ".")
+
+
+async def _pages(client: Client) -> AsyncIterator[ListedTool]:
+    cursor: str | None = None
+    for _ in range(_LONGEST_LISTING_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            yield listed_tool(tool)
+        cursor = page.next_cursor
+        if not cursor:
+            return
+    raise RuntimeError(f"its list of tools has more than {_LONGEST_LISTING_PAGES} pages")
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]
+
+
+def _without_secrets(url: str) -> str:
+    """Return a URL that may be shown: no user, password or query."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"

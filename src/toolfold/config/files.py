@@ -1,0 +1,49 @@
+"""Read and write small files whole."""
+
+import os
+import stat
+from pathlib import Path
+
+from toolfold.errors import ConfigError
+
+MAX_BYTES = 1024 * 1024
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return what a regular file holds, or None when there is no file.
+
+    Raises:
+        ConfigError: It cannot be read, is no regular file, or is larger than `MAX_BYTES`.
+            The message leaves it to the caller to name the file.
+    """
+    try:
+        # A repository we do not trust may hold a pipe, or a link to a device that never ends.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigError("is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}") from error
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"is larger than {MAX_BYTES} bytes")
+    return content
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 so that a reader sees the old content or the new, never a part.
+
+    One writer at a time: the temporary name is fixed, so that a crash leaves at most one behind.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,227 @@
+"""Settings from files, environment and flags: read as layers, then merged."""
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple, TypeAlias
+
+from toolfold.errors import ConfigError
+
+Value: TypeAlias = bool | int | float | str | None
+Key: TypeAlias = tuple[str, ...]
+Values: TypeAlias = dict[Key, Value]
+
+ENVIRON_PREFIX = "TOOLFOLD_"
+
+
+class Kind(NamedTuple):
+    """What a setting may hold, and which of two values is the stricter."""
+
+    expected: str
+    take: Callable[[object], Value]
+    """Return the value in its proper type, or None if it does not fit."""
+
+    strictness: Callable[[Value], float]
+    """The higher, the stricter."""
+
+
+class Setting(NamedTuple):
+    """One setting and the value it has when nobody says anything."""
+
+    kind: Kind
+    default: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """All settings there are: those with a fixed key, and those of each server."""
+
+    settings: Mapping[Key, Setting]
+    server_options: Mapping[str, Setting]
+
+    def find(self, key: Key) -> Setting | None:
+        """Return the setting of `key`; the keys of a server are `("servers", NAME, option)`."""
+        if key[0] == "servers" and len(key) == 3:
+            return self.server_options.get(key[2])
+        return self.settings.get(key)
+
+    def nearest(self, key: Key) -> str | None:
+        """Return the known key most like `key`, as a person writes it."""
+        known = [dotted(each) for each in self.settings]
+        known += [dotted(("servers", key[1], name)) for name in self.server_options if len(key) > 2]
+        return next(iter(get_close_matches(dotted(key), known, n=1)), None)
+
+
+class Layer(NamedTuple):
+    """What one place says, and what in it was not understood."""
+
+    values: Values
+    remarks: tuple[str, ...] = ()
+
+
+def dotted(key: Key) -> str:
+    """Write a key as a person does: `limits.calls`."""
+    return ".".join(key)
+
+
+def variable_of(key: Key) -> str:
+    """Return the environment variable of a setting: `TOOLFOLD_LIMITS_CALLS`."""
+    return ENVIRON_PREFIX + "_".join(key).upper()
+
+
+def read_toml(content: bytes, schema: Schema) -> Layer:
+    """Read a `config.toml`; keys that nobody knows become remarks.
+
+    Raises:
+        ConfigError: It is not TOML, or a value does not fit; the message does not name the file.
+    """
+    try:
+        document = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not text in UTF-8: byte {error.start}") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"is not valid TOML: {error}") from error
+    values: Values = {}
+    remarks = []
+    for key, value in _leaves(document, schema):
+        setting = schema.find(key)
+        if setting is None:
+            remarks.append(_unknown(dotted(key), schema.nearest(key)))
+        else:
+            values[key] = _taken(dotted(key), value, setting.kind)
+    return Layer(values, tuple(remarks))
+
+
+def read_environ(environ: Mapping[str, str], schema: Schema) -> Layer:
+    """Read the variables of settings with a fixed key; a name much like one becomes a remark.
+
+    Raises:
+        ConfigError: A value does not fit.
+    """
+    known = {variable_of(key): key for key in schema.settings}
+    values: Values = {}
+    remarks = []
+    for name in sorted(name for name in environ if name.startswith(ENVIRON_PREFIX)):
+        if name in known:
+            key = known[name]
+            values[key] = _taken(name, _number(environ[name]), schema.settings[key].kind)
+        elif near := get_close_matches(name, known, n=1, cutoff=0.85):
+            remarks.append(_unknown(name, near[0]))
+    return Layer(values, tuple(remarks))
+
+
+def read_overrides(overrides: Mapping[str, object], schema: Schema) -> Layer:
+    """Read what flags say, by dotted key; text is taken as in the environment.
+
+    Raises:
+        ConfigError: There is no such setting, or the value does not fit.
+    """
+    values: Values = {}
+    for name, value in overrides.items():
+        key = tuple(name.split("."))
+        setting = schema.settings.get(key)
+        if setting is None:
+            near = schema.nearest(key)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise ConfigError(f"There is no setting {name!r}.{hint}")
+        values[key] = _taken(name, _number(value), setting.kind)
+    return Layer(values)
+
+
+def tighten(user: Values, project: Values, schema: Schema) -> Layer:
+    """Let the project's values replace the user's where they are stricter, and only there."""
+    values = dict(user)
+    remarks = []
+    for key, wanted in project.items():
+        setting = schema.find(key)
+        if setting is None:
+            raise KeyError(key)
+        held = user.get(key, setting.default)
+        if setting.kind.strictness(wanted) >= setting.kind.strictness(held):
+            values[key] = wanted
+        else:
+            remarks.append(
+                f"`{dotted(key)}` is ignored: {wanted} is looser than the user's {held}, "
+                f"and a project may only tighten"
+            )
+    return Layer(values, tuple(remarks))
+
+
+def _leaves(document: Mapping[str, object], schema: Schema) -> Iterator[tuple[Key, object]]:
+    sections = {key[0] for key in schema.settings if len(key) > 1}
+    for name, value in document.items():
+        if name == "servers":
+            for server, options in _table(name, value).items():
+                for option, inner in _table(f"servers.{server}", options).items():
+                    yield (name, server, option), inner
+        elif name in sections:
+            for inner_name, inner in _table(name, value).items():
+                yield (name, inner_name), inner
+        else:
+            yield (name,), value
+
+
+def _table(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"`{name}` must be a table, not {value!r}")
+    return value
+
+
+def _taken(name: str, value: object, kind: Kind) -> Value:
+    taken = kind.take(value)
+    if taken is None:
+        raise ConfigError(f"`{name}` must be {kind.expected}, not {value!r}")
+    return taken
+
+
+def _unknown(name: str, nearest: str | None) -> str:
+    hint = f"; did you mean `{nearest}`?" if nearest else ""
+    return f"`{name}` is no setting and is ignored{hint}"
+
+
+def _number(value: object) -> object:
+    """Turn text from a flag or a variable into the number it shows, if it shows one."""
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value
+
+
+def _take_count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value < 2**53 else None
+
+
+def _take_amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < 1e12 else None
+
+
+def _take_flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _take_scope(value: object) -> str | None:
+    return value if value in ("shared", "session") else None
+
+
+def _smallness(value: Value) -> float:
+    return -math.inf if value is None else -float(value)
+
+
+def _truth(value: Value) -> float:
+    return float(bool(value))
+
+
+COUNT = Kind("a whole number above 0", _take_count, _smallness)
+AMOUNT = Kind("a number above 0", _take_amount, _smallness)
+STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
+STRICT_WHEN_FALSE = Kind("true or false", _take_flag, _smallness)
+SCOPE = Kind('"shared" or "session"', _take_scope, lambda value: float(value == "session"))

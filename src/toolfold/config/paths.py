@@ -1,0 +1,126 @@
+"""Where toolfold keeps its files, and which project a directory belongs to."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from toolfold.errors import ConfigError
+
+PROJECT_MARKS = (".toolfold", ".git")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """The five directories of one user. Nothing says that they exist."""
+
+    config: Path
+    data: Path
+    cache: Path
+    state: Path
+    runtime: Path
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "Directories":
+        """Follow `TOOLFOLD_HOME` if it is set, else the XDG variables, else their defaults.
+
+        Raises:
+            ConfigError: `TOOLFOLD_HOME` is relative, or a default is needed and there is no `HOME`.
+        """
+        if root := environ.get("TOOLFOLD_HOME"):
+            return cls._under(_absolute("TOOLFOLD_HOME", root))
+        state = _xdg(environ, "XDG_STATE_HOME", ".local/state")
+        runtime = _absolute_or_none(environ.get("XDG_RUNTIME_DIR"))
+        return cls(
+            config=_xdg(environ, "XDG_CONFIG_HOME", ".config"),
+            data=_xdg(environ, "XDG_DATA_HOME", ".local/share"),
+            cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
+            state=state,
+            runtime=runtime / "toolfold" if runtime else state / "run",
+        )
+
+    @classmethod
+    def _under(cls, root: Path) -> "Directories":
+        return cls(
+            config=root / "config",
+            data=root / "data",
+            cache=root / "cache",
+            state=root / "state",
+            runtime=root / "runtime",
+        )
+
+
+def make_directories(directories: Directories) -> None:
+    """Make all five, and close them to other users (mode 0700) even if they exist already.
+
+    Raises:
+        ConfigError: One of them cannot be made, or belongs to someone else.
+    """
+    for directory in astuple(directories):
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o700)
+        except OSError as error:
+            raise ConfigError(f"{directory}: cannot be made private: {error.strerror}") from error
+
+
+def find_project(cwd: Path) -> Path | None:
+    """Return the real path of the nearest directory, from `cwd` up, that is a project's root."""
+    here = cwd.resolve()
+    for directory in (here, *here.parents):
+        if any(_exists(directory / mark) for mark in PROJECT_MARKS):
+            return directory
+    return None
+
+
+def project_server_file(project: Path) -> Path | None:
+    """Return the file that names the project's servers: its own for toolfold before `.mcp.json`."""
+    for name in (".toolfold/mcp.json", ".mcp.json"):
+        if _exists(project / name):
+            return locate(project / name)
+    return None
+
+
+def locate(path: Path) -> Path:
+    """Resolve the directory of `path` but not its last name.
+
+    What a file of servers says depends on where it lies: relative commands start there. So a link
+    to a file elsewhere is a file of its own, and is trusted on its own.
+    """
+    return path.parent.resolve() / path.name
+
+
+def home_of(server_file: Path) -> Path:
+    """Return the directory from which relative paths in a file of servers start."""
+    directory = server_file.parent
+    return directory.parent if directory.name == ".toolfold" else directory
+
+
+def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    given = _absolute_or_none(environ.get(variable))
+    return (given or _home(environ) / default) / "toolfold"
+
+
+def _absolute_or_none(text: str | None) -> Path | None:
+    # The XDG specification tells programs to ignore relative paths.
+    return Path(text) if text and Path(text).is_absolute() else None
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    if not home:
+        raise ConfigError("There is no HOME in the environment: set it, or set TOOLFOLD_HOME.")
+    return _absolute("HOME", home)
+
+
+def _absolute(variable: str, text: str) -> Path:
+    if not Path(text).is_absolute():
+        raise ConfigError(f"{variable} must be an absolute path, not {text!r}.")
+    return Path(text)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,231 @@
+"""Read the servers that an `mcp.json` names, one entry at a time."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolfold.config.entry import Entry
+from toolfold.config.expand import expand
+from toolfold.config.faults import ConfigFault
+from toolfold.config.jsonc import Document, parse_jsonc
+from toolfold.config.ownentry import is_toolfold
+from toolfold.config.paths import home_of
+from toolfold.config.servers import (
+    CALL_TIMEOUT_S,
+    Pairs,
+    ServerConfig,
+    ServerFault,
+    ServerOptions,
+    Transport,
+)
+from toolfold.errors import ConfigError
+from toolfold.jsontypes import JsonObject
+
+# Claude Code, Cursor and Claude Desktop; VS Code; Codex.
+TABLES = ("mcpServers", "servers", "mcp_servers")
+
+_TRANSPORTS: Mapping[str, Transport] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamablehttp": "http",
+    "sse": "sse",
+}
+_UNREAD = ("headersHelper", "envFile")
+_MAX_OUTLINE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What decides about a server and does not stand in its entry."""
+
+    environ: Mapping[str, str]
+    call_timeout_s: float = CALL_TIMEOUT_S
+    options: Mapping[str, ServerOptions] = field(default_factory=dict)
+    """By server name, the options that the user set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFile:
+    """What one file says: by name a server, or its fault, or None if it is not to be started."""
+
+    servers: Mapping[str, ServerConfig | ServerFault | None]
+    faults: tuple[ConfigFault, ...]
+
+
+def parse_servers(
+    source: Path, content: bytes, around: Surroundings, *, cwd: Path | None = None
+) -> ServerFile:
+    """Read every entry; one that cannot be used leaves the others alone.
+
+    Disabled servers, and toolfold itself, are not to be started.
+
+    A server whose entry does not say where it starts will start in `cwd`.
+
+    Raises:
+        ConfigError: The file as a whole cannot be used; the message does not name it.
+    """
+    document = parse_jsonc(content)
+    place = _Place(source=source, environ=around.environ, cwd=cwd)
+    found: dict[str, ServerConfig | ServerFault | None] = {}
+    for name, value in _entries(document).items():
+        try:
+            found[name] = _server(Entry(name, value), place, around)
+        except ConfigError as error:
+            found[name] = ServerFault(
+                name=_printable(name), source=source, reason=_printable(str(error))
+            )
+    faults = tuple(
+        ConfigFault(source=source, reason=f"`{key}` is written twice; the last one counts")
+        for key in map(_printable, document.duplicates)
+    )
+    return ServerFile(servers=found, faults=faults)
+
+
+def outline_servers(content: bytes) -> tuple[str, ...]:
+    """Say in one printable line each which servers a file would start, and with which command.
+
+    Nothing is expanded, so no variable's value shows. Our own entry and disabled ones are left out.
+
+    Raises:
+        ConfigError: The file as a whole cannot be used; the message does not name it.
+    """
+    lines = []
+    for name, value in _entries(parse_jsonc(content)).items():
+        try:
+            entry = Entry(name, value)
+            command, args = entry.string("command"), entry.words("args")
+            if _is_disabled(entry) or is_toolfold(command, args):
+                continue
+            what = shlex.join([command, *args]) if command else entry.string("url")
+        except ConfigError as error:
+            what = f"({error})"
+        line = _printable(f"{name}: {what}")
+        is_long = len(line) > _MAX_OUTLINE_CHARS
+        lines.append(f"{line[:_MAX_OUTLINE_CHARS]}…" if is_long else line)
+    return tuple(lines)
+
+
+def _entries(document: Document) -> JsonObject:
+    root = document.value
+    if not isinstance(root, dict):
+        raise ConfigError("must hold a JSON object with `mcpServers`")
+    tables = [name for name in TABLES if name in root]
+    if root and not tables:
+        raise ConfigError('has no `mcpServers`: write {"mcpServers": {"NAME": {…}}}')
+    entries: JsonObject = {}
+    for name in reversed(tables):
+        table = root[name]
+        if not isinstance(table, dict):
+            raise ConfigError(f"`{name}` must be an object that names servers")
+        entries.update(table)
+    return entries
+
+
+def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig | None:
+    options = around.options.get(entry.name, ServerOptions())
+    if _is_disabled(entry) or not options.enabled:
+        return None
+    command, args = place.fill(entry.string("command")), place.fill_all(entry.words("args"))
+    if is_toolfold(command, args):
+        return None
+    for key in _UNREAD:
+        if entry.has(key):
+            raise ConfigError(f"uses `{key}`, which toolfold does not read")
+    transport = _transport(entry)
+    is_stdio = transport == "stdio"
+    return ServerConfig(
+        name=entry.name,
+        source=place.source,
+        transport=transport,
+        command=place.command(command) if is_stdio else "",
+        args=args if is_stdio else (),
+        env=place.fill_pairs(_environment(entry)) if is_stdio else (),
+        cwd=place.directory(entry.string("cwd")) if is_stdio else None,
+        url="" if is_stdio else _url(place.fill(entry.string("url"))),
+        headers=() if is_stdio else place.fill_pairs(entry.pairs("headers")),
+        timeout_s=_timeout_s(entry, default=around.call_timeout_s),
+        concurrency=options.concurrency,
+        rate_per_s=options.rate_per_s,
+        serialize_writes=options.serialize_writes,
+        scope=options.scope,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where an entry stands, which completes what it leaves open."""
+
+    source: Path
+    environ: Mapping[str, str]
+    cwd: Path | None
+
+    def fill(self, text: str) -> str:
+        return expand(text, self.environ)
+
+    def fill_all(self, texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(self.fill(text) for text in texts)
+
+    def fill_pairs(self, pairs: Pairs) -> Pairs:
+        return tuple((name, self.fill(text)) for name, text in pairs)
+
+    def command(self, filled: str) -> str:
+        if not filled.strip():
+            raise ConfigError("`command` is missing or empty")
+        return str(home_of(self.source) / filled) if "/" in filled else filled
+
+    def directory(self, text: str) -> Path | None:
+        return home_of(self.source) / self.fill(text) if text else self.cwd
+
+
+def _url(filled: str) -> str:
+    if not re.match(r"https?://[^/\s]", filled, re.IGNORECASE):
+        raise ConfigError("`url` must begin with http:// or https://")
+    return filled
+
+
+def _transport(entry: Entry) -> Transport:
+    written = entry.string("type") or entry.string("transport")
+    if written:
+        transport = _TRANSPORTS.get(written.lower().replace("_", "-"))
+        if transport is None:
+            raise ConfigError(f"the transport {written!r} is not one of stdio, http, sse")
+        return transport
+    if entry.has("command") and entry.has("url"):
+        raise ConfigError("has both `command` and `url`: add `type`, or take one out")
+    if not entry.has("command") and not entry.has("url"):
+        raise ConfigError("needs `command`, or `url` for a remote server")
+    return "stdio" if entry.has("command") else "http"
+
+
+def _environment(entry: Entry) -> Pairs:
+    pairs = entry.pairs("env")
+    for name, _ in pairs:
+        if not name or "=" in name:
+            raise ConfigError(f"`env` names a variable {name!r}, which cannot exist")
+    return pairs
+
+
+def _timeout_s(entry: Entry, *, default: float) -> float:
+    if entry.has("timeout_s"):
+        return entry.positive("timeout_s")
+    if not entry.has("timeout"):
+        return default
+    milliseconds = entry.positive("timeout")
+    if milliseconds < 1000:
+        raise ConfigError(
+            f"`timeout` is in milliseconds and {milliseconds:g} is less than a second: "
+            f'write "timeout_s": {milliseconds:g} if you mean seconds'
+        )
+    return milliseconds / 1000
+
+
+def _is_disabled(entry: Entry) -> bool:
+    return entry.flag("disabled", default=False) or not entry.flag("enabled", default=True)
+
+
+def _printable(text: str) -> str:
+    """Escape what could steer a terminal: the text may come from a file nobody has read yet."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,92 @@
+"""One MCP server that the user configured."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+Scope: TypeAlias = Literal["shared", "session"]
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+
+CALL_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How we treat one server: the table `[servers.NAME]` of `config.toml`."""
+
+    concurrency: int = 8
+    """Calls in flight at once."""
+
+    rate_per_s: float | None = None
+    """Calls begun per second; None for no bound."""
+
+    serialize_writes: bool = True
+    """Whether calls to tools not marked read-only wait for each other."""
+
+    scope: Scope = "shared"
+    """Whether clients share one connection or have one each."""
+
+    enabled: bool = True
+    """Whether it may be started. An entry with `"disabled": true` stays off whatever this says,
+    and a server that is off never becomes a `ServerConfig`.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig(ServerOptions):
+    """How to reach one server that may be started: variables expanded, paths absolute."""
+
+    name: str
+    source: Path
+    """The file that names it."""
+
+    transport: Transport
+    command: str = ""
+    """For stdio; a path if it holds a slash, else looked up in PATH."""
+
+    args: tuple[str, ...] = ()
+    env: Pairs = field(default=(), repr=False)
+    """What the entry gives, and no more of our environment than the SDK passes to every server."""
+
+    cwd: Path | None = None
+    """Where it starts; None for where we are."""
+
+    url: str = ""
+    """For http and sse."""
+
+    headers: Pairs = field(default=(), repr=False)
+    timeout_s: float = CALL_TIMEOUT_S
+    """One call. In the file `timeout` is milliseconds as in Claude Code, `timeout_s` seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFault:
+    """A server that a file names and that cannot be used."""
+
+    name: str
+    source: Path
+    reason: str
+
+    def __str__(self) -> str:
+        """One line for a person: where, which server, then what."""
+        return f"{self.source}: server {self.name!r}: {self.reason}"
+
+
+def config_hash(server: ServerConfig) -> str:
+    """Return a name for what decides which tools the server lists, so a listing can be kept.
+
+    Neither its name, its file, nor any limit counts; the order of `env` and `headers` does not.
+    """
+    identity = [
+        server.transport,
+        server.command,
+        list(server.args),
+        sorted(server.env),
+        None if server.cwd is None else str(server.cwd),
+        server.url,
+        sorted(server.headers),
+    ]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()

@@ -1,0 +1,256 @@
+"""The configuration of one start: read once, frozen; the only reader of the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from toolfold.config.faults import ConfigFault
+from toolfold.config.files import read_file
+from toolfold.config.gather import gather_from, gather_servers
+from toolfold.config.layers import (
+    AMOUNT,
+    COUNT,
+    SCOPE,
+    STRICT_WHEN_FALSE,
+    STRICT_WHEN_TRUE,
+    Key,
+    Layer,
+    Schema,
+    Setting,
+    Value,
+    Values,
+    read_environ,
+    read_overrides,
+    read_toml,
+    tighten,
+)
+from toolfold.config.paths import Directories, find_project
+from toolfold.config.serverfile import Surroundings
+from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
+from toolfold.errors import ConfigError
+
+_MIB = 1024 * 1024
+_NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one run may take: the table `[limits]` of `config.toml`."""
+
+    guest_time_s: float = 20.0
+    """Time in which guest code itself executes; waiting for tools does not count."""
+
+    wall_time_s: float = 300.0
+    """Time from the start of the run to its end, tools included."""
+
+    calls: int = 10_000
+    """Tool calls."""
+
+    memory_bytes: int = 256 * _MIB
+    """Memory of the guest."""
+
+    recursion_depth: int = 500
+    """Nested calls of guest functions."""
+
+    code_bytes: int = 262_144
+    """Length of the code, in UTF-8."""
+
+    output_bytes: int = _MIB
+    """What the guest prints, as captured."""
+
+    reply_chars: int = 8_000
+    """What the model is shown of it."""
+
+    value_nodes: int = 200_000
+    """Objects in one value that the guest sends, counted at each visit."""
+
+    value_depth: int = 64
+    """Nesting of such a value."""
+
+    value_bytes: int = 8 * _MIB
+    """Size of such a value."""
+
+    result_bytes: int = 5_000_000
+    """Size of one tool result as a value; a larger one becomes a file."""
+
+    sleep_s: float = 60.0
+    """Time asleep, all sleeps together."""
+
+    parallel_calls: int = 64
+    """Tool calls in flight at once, over all servers."""
+
+    check_time_s: float = 5.0
+    """Time to check the code before it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `config.toml` says. Each scalar can also come as `TOOLFOLD_<SECTION>_<KEY>`."""
+
+    limits: Limits = field(default_factory=Limits)
+    workers: int = 8
+    """Sandbox workers, which bounds the runs at one time."""
+
+    connect_timeout_s: float = 30.0
+    """From the start of a server to the end of its handshake."""
+
+    call_timeout_s: float = CALL_TIMEOUT_S
+    """One call to a server whose entry says nothing else."""
+
+    servers: Mapping[str, ServerOptions] = field(default_factory=dict)
+    """By server name, the tables `[servers.NAME]`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything the user configured, as it was when it was read."""
+
+    directories: Directories
+    project: Path | None
+    servers: tuple[ServerConfig, ...]
+    """Those that may be started, sorted by name."""
+
+    faults: tuple[ConfigFault | ServerFault, ...]
+    settings: Settings
+    sources: tuple[Path, ...]
+    """The files that were read, in the order of reading."""
+
+
+def load_config(
+    *,
+    config_file: Path | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] = _NO_OVERRIDES,
+) -> Config:
+    """Read all files that count in `cwd`, of this process unless given, as is `environ`.
+
+    Settings: `overrides` (by dotted key, `limits.calls`) before the environment before the
+    project's `.toolfold/config.toml`, which may only tighten, before the user's `config.toml`.
+
+    Servers: the user's `mcp.json`, overridden by name by the project's `.toolfold/mcp.json`, else
+    `.mcp.json`, once that is trusted; or `config_file` instead of them all, which needs no trust.
+
+    Raises:
+        ConfigError: `config_file` cannot be used, a setting does not fit, or there is no home.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    cwd = _current_directory() if cwd is None else cwd
+    directories, project = Directories.from_environ(environ), find_project(cwd)
+    read = _read_settings(directories, project, environ, overrides)
+    around = Surroundings(
+        environ=environ,
+        call_timeout_s=read.settings.call_timeout_s,
+        options=read.settings.servers,
+    )
+    if config_file is None:
+        found = gather_servers(directories, project, around)
+    else:
+        found = gather_from(cwd / config_file, around)
+    return Config(
+        directories=directories,
+        project=project,
+        servers=found.servers,
+        faults=(*read.faults, *found.faults),
+        settings=read.settings,
+        sources=(*read.sources, *found.sources),
+    )
+
+
+class _Read(NamedTuple):
+    settings: Settings
+    faults: tuple[ConfigFault, ...]
+    sources: tuple[Path, ...]
+
+
+def _read_settings(
+    directories: Directories,
+    project: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+) -> _Read:
+    schema = _schema()
+    faults: list[ConfigFault] = []
+    sources: list[Path] = []
+
+    def toml(path: Path) -> Values:
+        layer = _read_toml_file(path, schema)
+        if layer is None:
+            return {}
+        sources.append(path)
+        return note(path, layer)
+
+    def note(source: Path | None, layer: Layer) -> Values:
+        faults.extend(ConfigFault(source=source, reason=remark) for remark in layer.remarks)
+        return layer.values
+
+    values = toml(directories.config / "config.toml")
+    if project is not None:
+        path = project / ".toolfold/config.toml"
+        values = note(path, tighten(values, toml(path), schema))
+    values |= note(None, read_environ(environ, schema))
+    values |= note(None, read_overrides(overrides, schema))
+    return _Read(_settings(values), tuple(faults), tuple(sources))
+
+
+def _read_toml_file(path: Path, schema: Schema) -> Layer | None:
+    try:
+        content = read_file(path)
+        return None if content is None else read_toml(content, schema)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}.") from error
+
+
+def _schema() -> Schema:
+    """Derive the settings there are from the dataclasses that hold them."""
+    settings, limits, options = Settings(), Limits(), ServerOptions()
+    scalars: dict[Key, Value] = {
+        (name,): getattr(settings, name)
+        for name in ("workers", "connect_timeout_s", "call_timeout_s")
+    }
+    scalars |= {("limits", each.name): getattr(limits, each.name) for each in fields(limits)}
+    kinds = {
+        "concurrency": COUNT,
+        "rate_per_s": AMOUNT,
+        "serialize_writes": STRICT_WHEN_TRUE,
+        "scope": SCOPE,
+        "enabled": STRICT_WHEN_FALSE,
+    }
+    return Schema(
+        settings={
+            key: Setting(COUNT if isinstance(default, int) else AMOUNT, default)
+            for key, default in scalars.items()
+        },
+        server_options={
+            name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
+        },
+    )
+
+
+def _settings(values: Values) -> Settings:
+    scalars: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    servers: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        match key:
+            case ("servers", server, option):
+                servers.setdefault(server, {})[option] = value
+            case ("limits", limit):
+                limits[limit] = value
+            case _:
+                scalars[key[0]] = value
+    return Settings(
+        limits=Limits(**limits),
+        servers={name: ServerOptions(**options) for name, options in servers.items()},
+        **scalars,
+    )
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise ConfigError(f"The current directory cannot be used: {error.strerror}.") from error

@@ -1,0 +1,109 @@
+"""The module `tools` of guest code: find tools, read about them, see the servers."""
+
+from typing import Final
+
+import anyio
+
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.stubs import brief, render_stub
+from toolfold.errors import BadCall, NotFound
+from toolfold.jsontypes import Json
+from toolfold.sandbox.sandbox import GuestCall, GuestModule
+
+_PATIENCE_S: Final = 10.0
+_MOST_HITS: Final = 50
+
+MODULE: Final = GuestModule(
+    functions=("search", "describe", "servers"),
+    stub="""\
+from typing import Awaitable
+from ty_extensions import Intersection
+def search(query: str, limit: int = 5, server: str | None = None) -> Intersection[str, Awaitable[str]]: ...
+def describe(*names: str) -> Intersection[str, Awaitable[str]]: ...
+def servers() -> Intersection[str, Awaitable[str]]: ...
+""",  # noqa: E501
+)
+
+
+class DiscoveryModule:
+    """Answers the calls to `tools.*`."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    async def call(self, call: GuestCall) -> Json:
+        """Answer one call.
+
+        Raises:
+            NotFound: No such function, or no such tool.
+            BadCall: The arguments do not fit.
+        """
+        match call.function:
+            case "tools.search":
+                return await self.search(**_arguments(call, ("query", "limit", "server")))  # type: ignore[arg-type]
+            case "tools.describe":
+                return await self.describe(*map(str, call.args))
+            case "tools.servers":
+                await self._patiently_learn()
+                return self.servers()
+        raise NotFound(f"tools has search, describe and servers, not {call.function!r}.")
+
+    async def search(self, query: str, limit: int = 5, server: str | None = None) -> str:
+        """Return the tools that fit `query`, one a line, best first."""
+        await self._patiently_learn()
+        limit = max(1, min(int(limit), _MOST_HITS))
+        name = self._catalog.modules.get(str(server), server)
+        result = self._catalog.index.search(str(query), limit=limit, server=name)
+        lines = [brief(hit.tool) for hit in result.hits]
+        if not lines:
+            lines.append(f"No tool matches {query!r}.")
+        if result.unmatched:
+            lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
+        return "\n".join(lines + self._missing())
+
+    async def describe(self, *names: str) -> str:
+        """Return the stubs of the tools named, with their documentation."""
+        if not names:
+            raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
+        await self._patiently_learn()
+        return "\n\n".join(self._describe_one(name) for name in names)
+
+    def _describe_one(self, name: str) -> str:
+        tools = self._catalog.functions(name)
+        if tools:
+            return "\n".join(brief(tool) for tool in tools.values())
+        return render_stub(self._catalog.find(name))
+
+    def servers(self) -> str:
+        """Return the servers, one a line, with the number of their tools or what ails them."""
+        lines = []
+        for status in self._catalog.statuses():
+            name = status.module or status.name
+            if status.fault:
+                lines.append(f"{name}: not usable: {status.fault}")
+            elif status.tools is None:
+                lines.append(f"{name}: still starting")
+            else:
+                lines.append(f"{name}: {status.tools} tools")
+        lines += self._catalog.notes
+        return "\n".join(lines) or "No server is configured. `toolfold doctor` says where to do so."
+
+    def _missing(self) -> list[str]:
+        """Name the servers whose tools could not be searched."""
+        return [
+            f"({status.module or status.name} not searched: {status.fault or 'still starting'})"
+            for status in self._catalog.statuses()
+            if status.tools is None
+        ]
+
+    async def _patiently_learn(self) -> None:
+        with anyio.move_on_after(_PATIENCE_S):
+            await self._catalog.learn()
+
+
+def _arguments(call: GuestCall, names: tuple[str, ...]) -> dict[str, Json]:
+    given: dict[str, Json] = dict(zip(names, call.args, strict=False))
+    given.update(call.kwargs)
+    if len(call.args) > len(names) or set(given) - set(names) or names[0] not in given:
+        raise BadCall(f"{call.function} takes {', '.join(names)}.")
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,238 @@
+"""What the model reads after a run."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from toolfold.catalog.results import Blob
+from toolfold.execution.plan import Unsupported
+from toolfold.execution.review import Finding
+from toolfold.jsontypes import Json
+from toolfold.sandbox.sandbox import Failure, GuestOutcome
+
+_SHOWN_FINDINGS = 5
+_SHOWN_FRAMES = 4
+_FRAME = re.compile(r'^  File "<[^>]*>", line (\d+), in (.*)$')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCount:
+    """How often one tool was called in a run, and how those calls ended."""
+
+    tool: str
+    completed: int = 0
+    failed: int = 0
+    unknown: int = 0
+    """Begun, but not answered when the run was stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Where the time of a run went, in milliseconds."""
+
+    plan_ms: float = 0.0
+    connect_ms: float = 0.0
+    check_ms: float = 0.0
+    sandbox_ms: float = 0.0
+    upstream_ms: float = 0.0
+    shape_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailure:
+    """Why a run did not reach its end."""
+
+    kind: str
+    message: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What came of a run. `text` is what the model reads; the rest is for programs."""
+
+    success: bool
+    text: str
+    output: str = ""
+    value: Json = None
+    error: RunFailure | None = None
+    calls: tuple[ToolCount, ...] = ()
+    waits: tuple[str, ...] = ()
+    images: tuple[Blob, ...] = ()
+    times: Times = field(default_factory=Times)
+
+
+class Tally:
+    """Counts the calls of one run."""
+
+    def __init__(self) -> None:
+        self._begun: Counter[str] = Counter()
+        self._completed: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+
+    def begin(self, tool: str) -> int:
+        """Count a call that begins; return how many of this tool have begun."""
+        self._begun[tool] += 1
+        return self._begun[tool]
+
+    def complete(self, tool: str) -> None:
+        """Count a call that the tool answered."""
+        self._completed[tool] += 1
+
+    def fail(self, tool: str) -> None:
+        """Count a call that failed."""
+        self._failed[tool] += 1
+
+    @property
+    def total(self) -> int:
+        """How many calls have begun."""
+        return self._begun.total()
+
+    def counts(self) -> tuple[ToolCount, ...]:
+        """Return the counts, in the order of the tools' first calls."""
+        return tuple(
+            ToolCount(
+                tool=tool,
+                completed=self._completed[tool],
+                failed=self._failed[tool],
+                unknown=begun - self._completed[tool] - self._failed[tool],
+            )
+            for tool, begun in self._begun.items()
+        )
+
+
+def success_text(outcome: GuestOutcome, waits: Iterable[str], *, max_chars: int) -> str:
+    """What was printed, then the value of the last line."""
+    parts = [_printed(outcome), render(outcome.value)]
+    text = "\n".join(part for part in parts if part)
+    if not text:
+        text = "The code ran and printed nothing. Print what you want to see, or end with it."
+    return _with_notes(shorten(text, max_chars), waits)
+
+
+def failure_text(
+    outcome: GuestOutcome,
+    failure: Failure,
+    source: str,
+    counts: Iterable[ToolCount],
+    waits: Iterable[str],
+    *,
+    max_chars: int,
+) -> str:
+    """What was printed until then, what went wrong where, and which calls had completed."""
+    parts = [shorten(_printed(outcome), max_chars // 2), shorten(_error(failure, source), 4_000)]
+    parts.append(completed_text(counts))
+    return _with_notes("\n".join(part for part in parts if part), waits)
+
+
+def rejection_text(findings: Iterable[Finding], source: str) -> str:
+    """Why nothing was run, with the lines and the fixes."""
+    found = list(findings)
+    lines = source.split("\n")
+    parts = ["Nothing was run; no tool was called."]
+    for finding in found[:_SHOWN_FINDINGS]:
+        parts.append(f"Line {finding.line}: {finding.message}")
+        if 1 <= finding.line <= len(lines):
+            parts.append(f"    {lines[finding.line - 1].strip()[:200]}")
+    if len(found) > _SHOWN_FINDINGS:
+        parts.append(f"... and {len(found) - _SHOWN_FINDINGS} more.")
+    return "\n".join(parts)
+
+
+def unsupported_findings(constructs: Iterable[Unsupported]) -> list[Finding]:
+    """Say of each construct that the sandbox lacks how to write it instead."""
+    return [
+        Finding(
+            line=found.line,
+            message=f"{found.construct} is not supported in this sandbox: {found.rewrite}.",
+        )
+        for found in constructs
+    ]
+
+
+def completed_text(counts: Iterable[ToolCount]) -> str:
+    """Say which calls had completed when a run stopped early."""
+    counts = list(counts)
+    if not counts:
+        return "No tool had been called."
+    completed = ", ".join(f"{c.tool} {c.completed}" for c in counts if c.completed) or "none"
+    text = f"Calls completed before it stopped: {completed}."
+    if failed := ", ".join(f"{c.tool} {c.failed}" for c in counts if c.failed):
+        text += f" Failed: {failed}."
+    if unknown := ", ".join(f"{c.tool} {c.unknown}" for c in counts if c.unknown):
+        text += f" Begun, outcome not known: {unknown}."
+    return text
+
+
+def render(value: Json) -> str:
+    """Return a value as a model reads it best: text as it is, other values as compact JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Keep the head and the tail of a text that is too long, and say what was left out."""
+    if len(text) <= max_chars:
+        return text
+    head = max_chars * 2 // 3
+    tail = max_chars - head
+    left_out = len(text) - head - tail
+    return (
+        f"{text[:head]}\n... {left_out:,} of {len(text):,} characters left out; "
+        f"print a summary instead ...\n{text[-tail:]}"
+    )
+
+
+def _printed(outcome: GuestOutcome) -> str:
+    text = outcome.output.removesuffix("\n")
+    if outcome.output_dropped:
+        text += f"\n... {outcome.output_dropped:,} more characters were printed and dropped."
+    return text
+
+
+def _with_notes(text: str, waits: Iterable[str]) -> str:
+    return "\n".join([text, *(f"Note: {wait}" for wait in waits)])
+
+
+def _error(failure: Failure, source: str) -> str:
+    where = f" on line {failure.line}" if failure.line else ""
+    text = f"Error{where}: {failure.message}"
+    lines = source.split("\n")
+    if failure.line and failure.line <= len(lines):
+        text += f"\n    {lines[failure.line - 1].strip()[:200]}"
+    callers = _callers(failure.traceback)
+    if callers:
+        text += "\n" + "\n".join(callers)
+    if hint := _hint(failure):
+        text += f"\nHint: {hint}"
+    return text
+
+
+def _callers(traceback: str) -> list[str]:
+    """Return the way to the failing line, one caller a line, without the failing line itself."""
+    frames = [match.groups() for line in traceback.split("\n") if (match := _FRAME.match(line))]
+    return [f"  called from line {line} in {where}" for line, where in frames[:-1]][-_SHOWN_FRAMES:]
+
+
+_HINTS: Mapping[str, str] = {
+    "can't be awaited": "this is a plain value already: leave out `await`, or await the call "
+    "itself where it is made.",
+    "'coroutine' object": "the call was taken for an awaited one: write `await` in front of it "
+    "where it is made, or use its value directly.",
+    "has no attribute": "values of tools are plain dicts and lists: use value['key'].",
+    "list indices must be integers": "the value is a list: loop over it, or take value[0].",
+    "string indices must be integers": "the value is text, not a dict: print it to see its form.",
+}
+
+
+def _hint(failure: Failure) -> str | None:
+    if failure.kind == "unsupported":
+        return "this sandbox runs a subset of Python; write it with plain functions and loops."
+    if failure.message.startswith("AttributeError: module"):
+        return "this function is not available in this sandbox; write it yourself."
+    return next((hint for words, hint in _HINTS.items() if words in failure.message), None)

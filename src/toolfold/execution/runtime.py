@@ -1,0 +1,232 @@
+"""Runtime.run: the one path through the system."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.results import Blob
+from toolfold.config.settings import Limits
+from toolfold.errors import BadCall, CodeRejected, ToolfoldError
+from toolfold.execution import discovery_module, report
+from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.report import RunFailure, RunResult, Tally, Times
+from toolfold.execution.review import Finding, review
+from toolfold.jsontypes import Json
+from toolfold.sandbox.sandbox import (
+    Checker,
+    GuestCall,
+    GuestModule,
+    GuestOutcome,
+    Modules,
+    Program,
+    Sandbox,
+)
+
+OnProgress = Callable[[int, str], None]
+"""Told of each call as it begins: how many there were, and which it is."""
+
+_SHOW = "show"
+_SHOW_STUB = "def show(image: object, /) -> None: ..."
+
+
+class Runtime:
+    """Runs guest code with every tool at hand."""
+
+    def __init__(
+        self, *, catalog: Catalog, sandbox: Sandbox, checker: Checker, limits: Limits
+    ) -> None:
+        self._catalog = catalog
+        self._sandbox = sandbox
+        self._checker = checker
+        self._limits = limits
+        self._discovery = DiscoveryModule(catalog)
+
+    async def run(
+        self, code: str, *, on_progress: OnProgress = lambda _count, _call: None
+    ) -> RunResult:
+        """Run `code` where it can do no harm, with every tool at hand.
+
+        Plan, check, run, shape: what the code does wrong comes back in the result. Cancelling ends
+        the run before its next call.
+        """
+        clock = _Clock()
+        try:
+            plan = make_plan(code, max_bytes=self._limits.code_bytes)
+            clock.lap("plan_ms")
+            await self._catalog.learn(plan.imports)
+            clock.lap("connect_ms")
+            findings = await self._check(plan)
+            clock.lap("check_ms")
+        except CodeRejected as rejection:
+            return _rejected(str(rejection), None, clock.times)
+        if findings:
+            text = report.rejection_text(findings, plan.source)
+            return _rejected(text, findings[0].line, clock.times)
+        calls = _Calls(self._catalog, self._discovery, on_progress)
+        outcome = await self._run(plan, calls)
+        clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
+        return self._shape(plan, outcome, calls, clock)
+
+    async def _check(self, plan: Plan) -> list[Finding]:
+        """Find what cannot work, before anything has happened."""
+        verdict = await self._checker.check(plan.source, prelude=self._prelude(plan))
+        findings = review(plan, verdict.diagnostics, self._catalog)
+        findings += report.unsupported_findings(plan.unsupported)
+        if not findings and verdict.refusal:
+            findings.append(Finding(line=1, message=verdict.refusal))
+        return findings
+
+    def _prelude(self, plan: Plan) -> str:
+        """Declare what guest code may use without importing it."""
+        lines = [_SHOW_STUB]
+        for name in self._aliases(plan):
+            tool = self._catalog.find(name)
+            lines.append(f"from {tool.module} import {tool.function} as {name}")
+        return "\n".join(lines)
+
+    def _aliases(self, plan: Plan) -> list[str]:
+        """Return the names in the code that are tools as clients write them: `mcp__a__b`."""
+        found = []
+        for name in sorted(plan.names):
+            if name.startswith("mcp__"):
+                try:
+                    self._catalog.find(name)
+                except ToolfoldError:
+                    continue
+                found.append(name)
+        return found
+
+    async def _run(self, plan: Plan, calls: "_Calls") -> GuestOutcome:
+        names = frozenset({_SHOW, *self._aliases(plan)})
+        async with self._sandbox.open(modules(self._catalog), names) as session:
+            return await session.run(Program(source=plan.source, awaited=plan.awaited), calls.call)
+
+    def _shape(
+        self, plan: Plan, outcome: GuestOutcome, calls: "_Calls", clock: "_Clock"
+    ) -> RunResult:
+        counts, waits = calls.tally.counts(), calls.waits
+        failure = outcome.failure
+        max_chars = self._limits.reply_chars
+        if failure is None:
+            text = report.success_text(outcome, waits, max_chars=max_chars)
+            error = None
+        else:
+            text = report.failure_text(
+                outcome, failure, plan.source, counts, waits, max_chars=max_chars
+            )
+            error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
+        clock.lap("shape_ms")
+        return RunResult(
+            success=failure is None,
+            text=text,
+            output=outcome.output,
+            value=outcome.value,
+            error=error,
+            calls=counts,
+            waits=waits,
+            images=tuple(calls.shown),
+            times=clock.times,
+        )
+
+
+def modules(catalog: Catalog) -> Modules:
+    """Return every module that guest code can import, made when first needed."""
+
+    def factory(module: str) -> Callable[[], GuestModule]:
+        def make() -> GuestModule:
+            tools = catalog.functions(module)
+            spellings = {tool.listed.name for tool in tools.values()}
+            functions = {*tools, *filter(str.isidentifier, spellings)}
+            return GuestModule(functions=tuple(sorted(functions)), stub=catalog.stub(module))
+
+        return make
+
+    return {"tools": lambda: discovery_module.MODULE} | {
+        module: factory(module) for module in catalog.modules
+    }
+
+
+def _rejected(text: str, line: int | None, times: Times) -> RunResult:
+    error = RunFailure(kind="rejected", message=text, line=line)
+    return RunResult(success=False, text=text, error=error, times=times)
+
+
+class _Calls:
+    """Answers the calls of one run, and keeps account of them."""
+
+    def __init__(
+        self, catalog: Catalog, discovery: DiscoveryModule, on_progress: OnProgress
+    ) -> None:
+        self.tally = Tally()
+        self.shown: list[Blob] = []
+        self._catalog = catalog
+        self._discovery = discovery
+        self._on_progress = on_progress
+        self._blobs: dict[str, Blob] = {}
+        self._waited_s: dict[str, float] = {}
+
+    async def call(self, call: GuestCall) -> Json:
+        """Answer one call of guest code."""
+        if call.function == _SHOW:
+            return self._show(call)
+        if call.function.startswith("tools."):
+            return await self._discovery.call(call)
+        tool = self._catalog.find(call.function)
+        count = self.tally.begin(tool.path)
+        self._on_progress(self.tally.total, f"{tool.path} {count}")
+        try:
+            answer = await self._catalog.call(
+                tool, call.args, call.kwargs, keep=self._keep, on_wait=self._note_wait
+            )
+        except ToolfoldError:
+            self.tally.fail(tool.path)
+            raise
+        self.tally.complete(tool.path)
+        return answer.value
+
+    def _keep(self, blob: Blob) -> Json:
+        """Keep an image or a binary here; guest code gets a reference to it."""
+        kind = blob.mime_type.partition("/")[0]
+        name = f"{kind}_{len(self._blobs) + 1}"
+        self._blobs[name] = blob
+        return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
+
+    def _show(self, call: GuestCall) -> Json:
+        reference = call.args[0] if len(call.args) == 1 else None
+        name = reference.get("blob") if isinstance(reference, dict) else reference
+        blob = self._blobs.get(name) if isinstance(name, str) else None
+        if blob is None or not blob.mime_type.startswith("image/"):
+            raise BadCall("show() takes an image that a tool returned in this run.")
+        self.shown.append(blob)
+        return None
+
+    def _note_wait(self, why: str, seconds: float) -> None:
+        self._waited_s[why] = self._waited_s.get(why, 0.0) + seconds
+
+    @property
+    def waits(self) -> tuple[str, ...]:
+        """Why the run waited before calls, and how long in all."""
+        return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
+
+
+class _Clock:
+    """Keeps the times of one run."""
+
+    def __init__(self) -> None:
+        self.times = Times()
+        self._last = time.perf_counter()
+
+    def lap(self, phase: str) -> None:
+        """Book the time since the last lap to `phase`."""
+        now = time.perf_counter()
+        self.times = replace(self.times, **{phase: round((now - self._last) * 1000, 3)})
+        self._last = now
+
+    def split(self, **seconds: float) -> None:
+        """Book measured seconds to their phases, and begin a lap."""
+        self.times = replace(
+            self.times, **{phase: round(value * 1000, 3) for phase, value in seconds.items()}
+        )
+        self._last = time.perf_counter()

@@ -1,0 +1,207 @@
+"""MCP servers with one fault each: `python faulty.py MODE [ARGUMENT]`; the modes are below.
+
+Modes that never need the SDK do not import it, so that they fail as fast as a real one would.
+"""
+
+import base64
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+NOISE = ["starting up...", "[info] loaded 3 plugins", "", '{"level": "debug", "msg": "ready"}', "{"]
+GOOD = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
+ODD_SCHEMAS = {
+    "good": GOOD,
+    "not_an_object": {"type": "array", "items": {"type": "string"}},
+    "no_type": {"properties": {"value": {"type": "string"}}},
+    "dangling_ref": {"type": "object", "properties": {"value": {"$ref": "#/$defs/nowhere"}}},
+    "type_is_12": {"type": "object", "properties": {"value": {"type": 12}}},
+    "properties_is_a_list": {"type": "object", "properties": ["value"]},
+}
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
+WAV = base64.b64encode(
+    b"RIFF\x25\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\1\0\0\0\x80"
+).decode()
+
+Call = Callable[[Any, dict[str, Any]], Awaitable[Any]]
+
+
+def exit_at_once() -> None:
+    """End before the handshake, with a reason on stderr."""
+    print("faulty: the licence key is missing", file=sys.stderr)
+    sys.exit(3)
+
+
+def hang() -> None:
+    """Read the handshake, never answer it."""
+    for _ in sys.stdin:
+        pass
+
+
+def garbage() -> None:
+    """Print what is not JSON-RPC, then hang."""
+    print(*NOISE, sep="\n", flush=True)
+    hang()
+
+
+def garbage_then_ok() -> None:
+    """Print what is not JSON-RPC, then serve as `null.py` does."""
+    print(*NOISE, sep="\n", flush=True)
+    from null import make_server, serve_stdio
+
+    serve_stdio(make_server())
+
+
+def bad_schema() -> None:
+    """List a good tool beside tools whose schemas are odd, one of them null."""
+    serve_by_hand({**ODD_SCHEMAS, "null_schema": None})
+
+
+def odd_schema() -> None:
+    """List a good tool beside tools whose schemas are odd, but objects all."""
+    serve_by_hand(ODD_SCHEMAS)
+
+
+def slow(seconds: str) -> None:
+    """Take a time for each call of `echo` (reads) and `put` (writes)."""
+    import anyio
+    from null import text, tool
+
+    async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
+        await anyio.sleep(float(seconds))
+        return text(arguments.get("value"))
+
+    serve_tools(
+        {"echo": answer, "put": answer},
+        [tool("echo", "value", read_only=True), tool("put", "value", read_only=False)],
+    )
+
+
+def dies() -> None:
+    """Kill itself in the middle of a call of `die`."""
+    from null import text, tool
+
+    async def die(ctx: Any, arguments: dict[str, Any]) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def pid(ctx: Any, arguments: dict[str, Any]) -> Any:
+        return text(os.getpid())
+
+    tools = [tool("die", read_only=False), tool("pid", read_only=True)]
+    serve_tools({"die": die, "pid": pid}, tools)
+
+
+def changes() -> None:
+    """Gain a tool with each call of `add_tool(name)`, and say so in both protocol eras."""
+    from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+    from null import text, tool
+
+    bus = InMemorySubscriptionBus()
+    tools = [tool("add_tool", "name", read_only=False)]
+
+    async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
+        return text("added")
+
+    async def add_tool(ctx: Any, arguments: dict[str, Any]) -> Any:
+        tools.append(tool(arguments["name"], read_only=True))
+        calls[arguments["name"]] = answer
+        if ctx.protocol_version < "2026-07-28":
+            await ctx.session.send_tool_list_changed()
+        else:
+            await bus.publish(ToolsListChanged())
+        return text(len(tools))
+
+    calls: dict[str, Call] = {"add_tool": add_tool}
+    serve_tools(calls, tools, on_subscriptions_listen=ListenHandler(bus))
+
+
+def image() -> None:
+    """Answer with blocks other than text: `picture`, `sound`, `blob`; `fail` is an error."""
+    import mcp_types as types
+    from null import tool
+
+    pdf = types.BlobResourceContents(
+        uri="memo://report.pdf",
+        mime_type="application/pdf",
+        blob=base64.b64encode(b"%PDF-1.4").decode(),
+    )
+    results = {
+        "picture": [types.ImageContent(data=PNG, mime_type="image/png")],
+        "sound": [types.AudioContent(data=WAV, mime_type="audio/wav")],
+        "blob": [types.EmbeddedResource(resource=pdf)],
+        "fail": [types.TextContent(text="The printer is on fire.")],
+    }
+
+    def answering(name: str) -> Call:
+        async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
+            return types.CallToolResult(content=results[name], is_error=name == "fail")
+
+        return answer
+
+    tools = [tool(name, read_only=True) for name in results]
+    serve_tools({name: answering(name) for name in results}, tools)
+
+
+def serve_tools(calls: dict[str, Call], tools: list[Any], **handlers: Any) -> None:
+    """Serve over stdio with the SDK; `calls` and `tools` may grow."""
+    import mcp_types as types
+    from mcp.server import Server
+    from null import serve_stdio
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(tools))
+
+    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
+        return await calls[params.name](ctx, params.arguments or {})
+
+    server: Server[Any] = Server(
+        "faulty", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool, **handlers
+    )
+    serve_stdio(server)
+
+
+def serve_by_hand(schemas: dict[str, Any]) -> None:
+    """Serve 2025-11-25 without the SDK, which would refuse to send such schemas."""
+    tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" not in request:
+            continue
+        params = request.get("params") or {}
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "faulty", "version": "1.0"},
+            },
+            "ping": {},
+            "tools/list": {"tools": tools},
+            "tools/call": {
+                "content": [{"type": "text", "text": json.dumps(params.get("arguments"))}]
+            },
+        }
+        method = request["method"]
+        answer: dict[str, Any] = {"error": {"code": -32601, "message": f"No method {method}"}}
+        if method in results:
+            answer = {"result": results[method]}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+
+
+MODES: dict[str, Callable[..., None]] = {
+    "exit": exit_at_once,
+    "hang": hang,
+    "garbage": garbage,
+    "garbage-then-ok": garbage_then_ok,
+    "bad-schema": bad_schema,
+    "odd-schema": odd_schema,
+    "slow": slow,
+    "dies": dies,
+    "changes": changes,
+    "image": image,
+}
+
+if __name__ == "__main__":
+    MODES[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,84 @@
+"""Find the servers and files that tests run against."""
+
+import json
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHARED_DATA = ROOT.parent / "shared" / "data"
+_TOOLS = ROOT / ".tools"
+_NPM = _TOOLS / "npm" / "node_modules"
+
+
+def node_server(name: str, *arguments: str) -> list[str]:
+    """Return the command of an npm server such as `memory`; skip the test where it is absent."""
+    node = shutil.which("node")
+    script = _NPM / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+    if node is None:
+        pytest.skip(f"The npm server {name!r} needs Node.js, which is not installed.")
+    _skip_unless_there(script, f"The npm server {name!r}")
+    return [node, str(script), *arguments]
+
+
+def python_server(name: str, *arguments: str) -> list[str]:
+    """Return the command of a PyPI server: `git`, `time`, `fetch` or `sqlite`."""
+    environment = "sqlite" if name == "sqlite" else "servers"
+    script = _TOOLS / environment / "bin" / f"mcp-server-{name}"
+    _skip_unless_there(script, f"The server {name!r}")
+    return [str(script), *arguments]
+
+
+def inspector(*arguments: str) -> list[str]:
+    """Return the command of the official inspector, on the newer node that it needs."""
+    node = _TOOLS / "node24" / "node"
+    script = _NPM / ".bin" / "mcp-inspector"
+    _skip_unless_there(node, "Node.js 24")
+    _skip_unless_there(script, "The inspector")
+    return [str(node), str(script.resolve()), *arguments]
+
+
+def catalogue(name: str) -> Path:
+    """Return the file with the recorded tools of a real server; skip where it is absent."""
+    path = SHARED_DATA / "catalogue" / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"The recorded catalogue {path} is not on this machine.")
+    return path
+
+
+def test_server(name: str, *arguments: str | Path) -> dict[str, Any]:
+    """Return an `mcpServers` entry that runs `tests/servers/<name>.py`."""
+    script = ROOT / "tests" / "servers" / f"{name}.py"
+    return {"command": sys.executable, "args": [str(script), *map(str, arguments)]}
+
+
+# Its name would have pytest collect it in every module that imports it.
+test_server.__test__ = False  # type: ignore[attr-defined]
+
+
+def entry(command: list[str], **extra: Any) -> dict[str, Any]:
+    """Return an `mcpServers` entry that runs `command`."""
+    return {"command": command[0], "args": command[1:], **extra}
+
+
+def write_config(path: Path, servers: dict[str, Any]) -> Path:
+    """Write an `mcpServers` file and return its path."""
+    path.write_text(json.dumps({"mcpServers": servers}, indent=2), encoding="utf-8")
+    return path
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _skip_unless_there(path: Path, what: str) -> None:
+    if not path.exists():
+        pytest.skip(f"{what} is not installed; `make tools` installs it.")
