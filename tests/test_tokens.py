@@ -17,7 +17,7 @@ from toolfold.tokens import VOCABULARY, count_tokens, load_encoding
         ("antidisestablishmentarianism", 6),
         ("2 + 2 = 4", 7),
         ("お誕生日おめでとう", 8),
-        ('{"name":"execute_code","arguments":{"code":"print(1)"}}', 14),
+        ('{"name":"execute_code","arguments":{"code":"print(1)"}}', 15),
     ],
 )
 def test_counts_are_those_of_o200k_base(text: str, tokens: int) -> None:
@@ -25,7 +25,7 @@ def test_counts_are_those_of_o200k_base(text: str, tokens: int) -> None:
 
 
 def test_special_tokens_in_a_text_count_as_plain_text() -> None:
-    assert count_tokens("<|endoftext|>") > 1
+    assert count_tokens("<|endoftext|>") == 7
 
 
 def test_a_million_spaces_are_counted_rather_than_crash_the_tokenizer() -> None:

@@ -54,10 +54,14 @@ async def running_app(config: Config) -> AsyncIterator[App]:
     )
     checker.use(modules(catalog))
     runtime = Runtime(catalog=catalog, sandbox=sandbox, checker=checker, limits=limits)
-    async with sandbox.running(), checker.running(), catalog.running():
-        async with anyio.create_task_group() as background:
-            background.start_soon(checker.warm)
-            yield App(config=config, catalog=catalog, runtime=runtime)
+    async with (
+        sandbox.running(),
+        checker.running(),
+        catalog.running(),
+        anyio.create_task_group() as background,
+    ):
+        background.start_soon(checker.warm)
+        yield App(config=config, catalog=catalog, runtime=runtime)
 
 
 def _file_name(server: str) -> str:

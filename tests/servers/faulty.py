@@ -12,14 +12,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 NOISE = ["starting up...", "[info] loaded 3 plugins", "", '{"level": "debug", "msg": "ready"}', "{"]
-GOOD = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
 ODD_SCHEMAS = {
-    "good": GOOD,
-    "not_an_object": {"type": "array", "items": {"type": "string"}},
-    "no_type": {"properties": {"value": {"type": "string"}}},
+    "good": {"type": "object", "properties": {"value": {}}, "required": ["value"]},
     "dangling_ref": {"type": "object", "properties": {"value": {"$ref": "#/$defs/nowhere"}}},
     "type_is_12": {"type": "object", "properties": {"value": {"type": 12}}},
+}
+BAD_SCHEMAS = {
+    "not_an_object": {"type": "array", "items": {"type": "string"}},
+    "no_type": {"properties": {"value": {"type": "string"}}},
     "properties_is_a_list": {"type": "object", "properties": ["value"]},
+    "null_schema": None,
 }
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
 WAV = base64.b64encode(
@@ -55,14 +57,14 @@ def garbage_then_ok() -> None:
     serve_stdio(make_server())
 
 
-def bad_schema() -> None:
-    """List a good tool beside tools whose schemas are odd, one of them null."""
-    serve_by_hand({**ODD_SCHEMAS, "null_schema": None})
-
-
 def odd_schema() -> None:
-    """List a good tool beside tools whose schemas are odd, but objects all."""
+    """List a good tool beside tools whose schemas are nonsense, yet pass the SDK's client."""
     serve_by_hand(ODD_SCHEMAS)
+
+
+def bad_schema() -> None:
+    """List the same beside schemas for which the SDK's client refuses the whole list."""
+    serve_by_hand({**ODD_SCHEMAS, **BAD_SCHEMAS})
 
 
 def slow(seconds: str) -> None:
@@ -128,7 +130,7 @@ def image() -> None:
         mime_type="application/pdf",
         blob=base64.b64encode(b"%PDF-1.4").decode(),
     )
-    results = {
+    results: dict[str, list[types.ContentBlock]] = {
         "picture": [types.ImageContent(data=PNG, mime_type="image/png")],
         "sound": [types.AudioContent(data=WAV, mime_type="audio/wav")],
         "blob": [types.EmbeddedResource(resource=pdf)],

@@ -96,9 +96,7 @@ class Catalog:
     def tools(self) -> list[Tool]:
         """Every tool that is known, in a stable order."""
         return [
-            tool
-            for _, tools in sorted(self._tools.items())
-            for _, tool in sorted(tools.items())
+            tool for _, tools in sorted(self._tools.items()) for _, tool in sorted(tools.items())
         ]
 
     @property
@@ -187,7 +185,8 @@ class Catalog:
 
     def _missing(self, name: str, module: str, function: str) -> str:
         if fault := self.fault(module):
-            return f"No tool is named {name!r}: the server {self._servers[module]!r} cannot be used: {fault}"
+            server = self._servers[module]
+            return f"No tool is named {name!r}: the server {server!r} cannot be used: {fault}"
         if module not in self._servers:
             near = difflib.get_close_matches(module, self._servers, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -219,6 +218,6 @@ class Catalog:
         if answer.size > self._max_result_bytes:
             raise ToolFailed(
                 f"{tool.path} answered with {answer.size:,} characters; at most "
-                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields, a filter."
+                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields."
             )
         return answer

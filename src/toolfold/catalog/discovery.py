@@ -87,7 +87,7 @@ class ToolIndex:
         ordered = sorted(scores, key=lambda number: (-scores[number], number))
         return tuple(self._tools[number] for number in ordered[:limit])
 
-    def _weigh(self, weighted: list[Counter[str]]) -> None:
+    def _weigh(self, weighted: list[dict[str, float]]) -> None:
         lengths = [sum(terms.values()) for terms in weighted]
         mean = sum(lengths) / len(lengths) if lengths else 1.0
         frequency = Counter(term for terms in weighted for term in terms)
@@ -99,10 +99,60 @@ class ToolIndex:
                 self._scores[term][number] = rarity * saturated
 
 
-def _weighted_terms(tool: Tool) -> Counter[str]:
-    weighted: Counter[str] = Counter()
+def _weighted_terms(tool: Tool) -> dict[str, float]:
+    weighted: dict[str, float] = defaultdict(float)
     for text, weight in _texts(tool):
         for word in words(text[:_MAX_READ_CHARS]):
             if word not in _STOP_WORDS:
                 weighted[_stem(word)] += weight
     return weighted
+
+
+def _texts(tool: Tool) -> Iterator[tuple[str, float]]:
+    yield tool.listed.name, _NAME_WEIGHT
+    yield tool.server, _SERVER_WEIGHT
+    yield tool.listed.description, _DESCRIPTION_WEIGHT
+    for parameter in parameters_of(tool).listed:
+        yield parameter.name, _PARAMETER_WEIGHT
+        for text in _notes(parameter.schema):
+            yield text, _NOTE_WEIGHT
+
+
+def _notes(schema: Json) -> Iterator[str]:
+    """Give the description of a parameter and the values it may have."""
+    found = schema if isinstance(schema, dict) else {}
+    values = found.get("enum")
+    for text in (
+        found.get("description"),
+        *(values[:_MAX_READ_VALUES] if isinstance(values, list) else ()),
+    ):
+        if isinstance(text, str):
+            yield text
+
+
+def _query_terms(query: str) -> dict[str, str]:
+    """Return each term of `query` with the word it comes from; stop words only if all are."""
+    found = words(query[:_MAX_READ_CHARS])
+    telling = [word for word in found if word not in _STOP_WORDS]
+    return {_stem(word): word for word in reversed(telling or found)}
+
+
+def _squeezed(name: str) -> str:
+    """Write a name so that case, separators and the `mcp__` prefix of some clients do not count."""
+    found = words(name)
+    return "".join(found[1:] if found[:1] == ["mcp"] else found)
+
+
+@lru_cache(maxsize=20_000)
+def _stem(word: str) -> str:
+    """Cut the common endings, so that `issues` meets `issue` and `creating` meets `create`."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 2 and any(vowel in stem for vowel in "aeiouy"):
+            word = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
+            break
+    return word.removesuffix("e") if len(word) > 3 else word

@@ -39,7 +39,7 @@ class Line:
         """Connect; yield the streams that the SDK's client reads and writes."""
         async with AsyncExitStack() as stack:
             read, write = await self._enter(stack)
-            yield _EndingStream(read, self._on_end), write
+            yield _WatchedStream(read, self._on_end), write
 
     async def _enter(self, stack: AsyncExitStack) -> tuple[Any, Any]:
         config = self._config
@@ -99,8 +99,12 @@ def _retry_after_s(header: str | None, now: float) -> float:
     return min(max(wait, 0.0), _LONGEST_RETRY_AFTER_S)
 
 
-class _EndingStream:
-    """A read stream that tells when it has ended, so that a death is noticed at once."""
+class _WatchedStream:
+    """A read stream that tells when it has ended, so that a death is noticed at once.
+
+    It also mends listings on their way in: the SDK would refuse a whole listing for the sake of one
+    tool whose schema is not an object.
+    """
 
     def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
         self._stream = stream
@@ -109,17 +113,22 @@ class _EndingStream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def __aiter__(self) -> "_EndingStream":
+    def __aiter__(self) -> "_WatchedStream":
         return self
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            item = await self._stream.__anext__()
         except StopAsyncIteration:
             self._on_end()
             raise
+        result = getattr(getattr(item, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            # Before 2026 a tool's output had to be an object; results had no type of their own.
+            mend_listing(result["tools"], any_output="resultType" in result)
+        return item
 
-    async def __aenter__(self) -> "_EndingStream":
+    async def __aenter__(self) -> "_WatchedStream":
         await self._stream.__aenter__()
         return self
 
@@ -130,3 +139,31 @@ class _EndingStream:
         trace: TracebackType | None,
     ) -> bool | None:
         return bool(await self._stream.__aexit__(kind, error, trace))
+
+
+def mend_listing(tools: list[Any], *, any_output: bool) -> None:
+    """Keep of each schema what a schema of arguments can hold, so that no tool is refused."""
+    for tool in tools:
+        if isinstance(tool, dict):
+            tool["inputSchema"] = _mended(tool.get("inputSchema"))
+            output = tool.get("outputSchema")
+            if not isinstance(output, dict) or not (any_output or output.get("type") == "object"):
+                tool.pop("outputSchema", None)
+
+
+def _mended(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        return {"type": "object"}
+    mended = {**schema, "type": "object"}
+    if "properties" in mended and not _are_schemas(mended["properties"]):
+        del mended["properties"]
+    required = mended.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        del mended["required"]
+    return mended
+
+
+def _are_schemas(properties: Any) -> bool:
+    return isinstance(properties, dict) and all(
+        isinstance(schema, dict | bool) for schema in properties.values()
+    )

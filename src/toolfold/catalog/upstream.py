@@ -67,7 +67,7 @@ class Upstream:
         self._log_file = log_file
         self._connect_timeout_s = connect_timeout_s
         self._on_listing = on_listing
-        self._state: Literal["idle", "connecting", "online"] = "idle"
+        self._state: Literal["idle", "connecting", "online", "closing"] = "idle"
         self._client: Client | None = None
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -100,6 +100,8 @@ class Upstream:
         """
         if self._listing is None or (fresh and not self._is_fresh):
             listed = self._listed
+            if self._client is not None:
+                self._relist.set()
             await self._connected()
             await listed.wait()
         if self._listing is None or (fresh and self.fault):
@@ -198,7 +200,7 @@ class Upstream:
                 f"{self.name} is overloaded and asks to wait {wait:.0f} s; {name} was not done."
             )
         if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
-            self._lost.set()
+            self._lose()
             return _Interrupted(
                 f"{self.name} ended before {name} answered; whether it was done is not known. "
                 "The server is started again with the next call."
@@ -225,7 +227,7 @@ class Upstream:
     async def _hold_connection(self) -> str | None:
         """Connect and stay until the connection is lost. Return the fault, if it never stood."""
         self._lost = anyio.Event()
-        self._line = line = Line(self.config, self._log_file, self._lost.set)
+        self._line = line = Line(self.config, self._log_file, self._lose)
         deadline = anyio.current_time() + self._connect_timeout_s
         try:
             with anyio.CancelScope(deadline=deadline) as handshake:
@@ -238,7 +240,7 @@ class Upstream:
                         tasks.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001  # the loop of a background task
             _log.info("%s: %r", self.name, error)
-            return None if self._state == "online" else self._describe(error)
+            return self._describe(error) if self._state == "connecting" else None
         if handshake.cancelled_caught:
             return self._describe(TimeoutError())
         return None
@@ -250,6 +252,14 @@ class Upstream:
         self.fault = None
         self._failures = 0
         self._settled.set()
+
+    def _lose(self) -> None:
+        """Note that the connection is gone: nobody may use it while it is being closed."""
+        if self._state == "online":
+            self._state = "closing"
+            self._client = None
+            self._settled = anyio.Event()
+        self._lost.set()
 
     def _go_offline(self, fault: str | None) -> None:
         self._state = "idle"
@@ -271,18 +281,22 @@ class Upstream:
 
     async def _keep_listing(self, client: Client) -> None:
         """List on connecting, and again whenever the server says that its tools changed."""
-        await self._list(client)
+        self._relist.set()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._subscribe, client)
+            while True:
+                await self._relist.wait()
+                self._relist = anyio.Event()
+                await self._list(client)
+
+    async def _subscribe(self, client: Client) -> None:
+        """Ask to be told of changes, where the protocol wants that; `_hear` is told of them."""
         capability = client.server_capabilities.tools
-        if capability is None or not capability.list_changed:
-            return
-        if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if is_modern and capability is not None and capability.list_changed:
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
-                    await self._list(client)
-        while True:
-            await self._relist.wait()
-            self._relist = anyio.Event()
-            await self._list(client)
+                    self._relist.set()
 
     async def _list(self, client: Client) -> None:
         try:

@@ -20,8 +20,7 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     """
     if asked := _INPUT.search(text):
         raise ConfigError(
-            f"needs the input {asked[1]!r}, which only VS Code asks for: "
-            f"write ${{VARIABLE}} and set that variable"
+            f"needs the input {asked[1]!r}, which only VS Code asks for: use a ${{VARIABLE}}"
         )
     return _VARIABLE.sub(lambda match: _value(match, environ), text)
 

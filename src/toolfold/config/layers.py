@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
+from toolfold.config.faults import shown
 from toolfold.errors import ConfigError
 
 Value: TypeAlias = bool | int | float | str | None
@@ -14,6 +15,7 @@ Key: TypeAlias = tuple[str, ...]
 Values: TypeAlias = dict[Key, Value]
 
 ENVIRON_PREFIX = "TOOLFOLD_"
+MAX_REMARKS = 20
 
 
 class Kind(NamedTuple):
@@ -41,11 +43,9 @@ class Schema:
     settings: Mapping[Key, Setting]
     server_options: Mapping[str, Setting]
 
-    def find(self, key: Key) -> Setting | None:
+    def __getitem__(self, key: Key) -> Setting:
         """Return the setting of `key`; the keys of a server are `("servers", NAME, option)`."""
-        if key[0] == "servers" and len(key) == 3:
-            return self.server_options.get(key[2])
-        return self.settings.get(key)
+        return self.server_options[key[2]] if key[0] == "servers" else self.settings[key]
 
     def nearest(self, key: Key) -> str | None:
         """Return the known key most like `key`, as a person writes it."""
@@ -63,7 +63,7 @@ class Layer(NamedTuple):
 
 def dotted(key: Key) -> str:
     """Write a key as a person does: `limits.calls`."""
-    return ".".join(key)
+    return shown(".".join(key))
 
 
 def variable_of(key: Key) -> str:
@@ -84,13 +84,17 @@ def read_toml(content: bytes, schema: Schema) -> Layer:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"is not valid TOML: {error}") from error
     values: Values = {}
-    remarks = []
+    unknown = []
     for key, value in _leaves(document, schema):
-        setting = schema.find(key)
-        if setting is None:
-            remarks.append(_unknown(dotted(key), schema.nearest(key)))
+        try:
+            kind = schema[key].kind
+        except KeyError:
+            unknown.append(key)
         else:
-            values[key] = _taken(dotted(key), value, setting.kind)
+            values[key] = _taken(dotted(key), value, kind)
+    remarks = [_unknown(dotted(key), schema.nearest(key)) for key in unknown[:MAX_REMARKS]]
+    if len(unknown) > MAX_REMARKS:
+        remarks.append(f"{len(unknown) - MAX_REMARKS} more are no settings")
     return Layer(values, tuple(remarks))
 
 
@@ -135,17 +139,12 @@ def tighten(user: Values, project: Values, schema: Schema) -> Layer:
     values = dict(user)
     remarks = []
     for key, wanted in project.items():
-        setting = schema.find(key)
-        if setting is None:
-            raise KeyError(key)
-        held = user.get(key, setting.default)
-        if setting.kind.strictness(wanted) >= setting.kind.strictness(held):
+        kind, default = schema[key]
+        held = user.get(key, default)
+        if kind.strictness(wanted) >= kind.strictness(held):
             values[key] = wanted
         else:
-            remarks.append(
-                f"`{dotted(key)}` is ignored: {wanted} is looser than the user's {held}, "
-                f"and a project may only tighten"
-            )
+            remarks.append(f"`{dotted(key)}`: {wanted} is ignored, a project may not loosen {held}")
     return Layer(values, tuple(remarks))
 
 
@@ -165,20 +164,20 @@ def _leaves(document: Mapping[str, object], schema: Schema) -> Iterator[tuple[Ke
 
 def _table(name: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise ConfigError(f"`{name}` must be a table, not {value!r}")
+        raise ConfigError(f"`{shown(name)}` must be a table, not {shown(repr(value))}")
     return value
 
 
 def _taken(name: str, value: object, kind: Kind) -> Value:
     taken = kind.take(value)
     if taken is None:
-        raise ConfigError(f"`{name}` must be {kind.expected}, not {value!r}")
+        raise ConfigError(f"`{name}` must be {kind.expected}, not {shown(repr(value))}")
     return taken
 
 
 def _unknown(name: str, nearest: str | None) -> str:
     hint = f"; did you mean `{nearest}`?" if nearest else ""
-    return f"`{name}` is no setting and is ignored{hint}"
+    return f"`{name}` is no setting{hint}"
 
 
 def _number(value: object) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolfold.config.entry import Entry
 from toolfold.config.expand import expand
-from toolfold.config.faults import ConfigFault
+from toolfold.config.faults import ConfigFault, shown
 from toolfold.config.jsonc import Document, parse_jsonc
 from toolfold.config.ownentry import is_toolfold
 from toolfold.config.paths import home_of
@@ -34,7 +34,6 @@ _TRANSPORTS: Mapping[str, Transport] = {
     "sse": "sse",
 }
 _UNREAD = ("headersHelper", "envFile")
-_MAX_OUTLINE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +73,10 @@ def parse_servers(
         try:
             found[name] = _server(Entry(name, value), place, around)
         except ConfigError as error:
-            found[name] = ServerFault(
-                name=_printable(name), source=source, reason=_printable(str(error))
-            )
+            found[name] = ServerFault(name=shown(name), source=source, reason=shown(str(error)))
     faults = tuple(
         ConfigFault(source=source, reason=f"`{key}` is written twice; the last one counts")
-        for key in map(_printable, document.duplicates)
+        for key in map(shown, document.duplicates)
     )
     return ServerFile(servers=found, faults=faults)
 
@@ -102,9 +99,7 @@ def outline_servers(content: bytes) -> tuple[str, ...]:
             what = shlex.join([command, *args]) if command else entry.string("url")
         except ConfigError as error:
             what = f"({error})"
-        line = _printable(f"{name}: {what}")
-        is_long = len(line) > _MAX_OUTLINE_CHARS
-        lines.append(f"{line[:_MAX_OUTLINE_CHARS]}…" if is_long else line)
+        lines.append(shown(f"{name}: {what}"))
     return tuple(lines)
 
 
@@ -216,16 +211,10 @@ def _timeout_s(entry: Entry, *, default: float) -> float:
     milliseconds = entry.positive("timeout")
     if milliseconds < 1000:
         raise ConfigError(
-            f"`timeout` is in milliseconds and {milliseconds:g} is less than a second: "
-            f'write "timeout_s": {milliseconds:g} if you mean seconds'
+            f'`timeout` is in milliseconds: write "timeout_s": {milliseconds:g} for seconds'
         )
     return milliseconds / 1000
 
 
 def _is_disabled(entry: Entry) -> bool:
     return entry.flag("disabled", default=False) or not entry.flag("enabled", default=True)
-
-
-def _printable(text: str) -> str:
-    """Escape what could steer a terminal: the text may come from a file nobody has read yet."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

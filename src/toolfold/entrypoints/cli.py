@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 _EPILOG = """\
 examples:
@@ -40,41 +41,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     shared = _shared_options()
-
-    run = commands.add_parser(
-        "run", parents=[shared], help="run Python with every tool at hand", epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
-    run.add_argument("-c", dest="code", help="the code itself")
-    run.add_argument("--json", action="store_true", help="print the typed result")
-    run.set_defaults(command="run")
-
-    tools = commands.add_parser("tools", help="list, find and describe tools")
-    kinds = tools.add_subparsers(metavar="list|search|describe", required=True)
-    listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
-    listing.add_argument("server", nargs="?", help="only the tools of this server")
-    listing.set_defaults(command="tools_list")
-    search = kinds.add_parser("search", parents=[shared], help="the tools that fit a task")
-    search.add_argument("query", nargs="+")
-    search.add_argument("--limit", type=int, default=5)
-    search.add_argument("--server", help="only the tools of this server")
-    search.set_defaults(command="tools_search")
-    describe = kinds.add_parser("describe", parents=[shared], help="how to call a tool")
-    describe.add_argument("names", nargs="+", metavar="NAME")
-    describe.set_defaults(command="tools_describe")
-
-    mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
-    mcp.add_argument(
-        "--no-daemon", action="store_true", help="do everything in this one process"
-    )
-    mcp.set_defaults(command="mcp")
-
-    trust = commands.add_parser("trust", help="let the servers of this project's file start")
-    trust.add_argument("file", nargs="?", help="by default the file of the current project")
-    trust.add_argument("--revoke", action="store_true", help="take the trust back")
-    trust.set_defaults(command="trust")
-
+    _add_run(commands, shared)
+    _add_tools(commands, shared)
+    _add_mcp(commands, shared)
+    _add_trust(commands)
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
@@ -84,9 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--config", metavar="FILE", help="use exactly the servers of this file"
-    )
+    shared.add_argument("--config", metavar="FILE", help="use exactly the servers of this file")
     shared.add_argument(
         "--set",
         action="append",
@@ -95,6 +63,43 @@ def _shared_options() -> argparse.ArgumentParser:
         help="override a setting: --set limits.calls=50",
     )
     return shared
+
+
+def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
+    run = commands.add_parser("run", parents=[shared], help="run Python with every tool at hand")
+    run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
+    run.add_argument("-c", dest="code", help="the code itself")
+    run.add_argument("--json", action="store_true", help="print the typed result")
+    run.set_defaults(command="run")
+
+
+def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
+    tools = commands.add_parser("tools", help="list, find and describe tools")
+    kinds = tools.add_subparsers(metavar="list|search|describe", required=True)
+    listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
+    listing.add_argument("server", nargs="?", help="only the tools of this server")
+    listing.set_defaults(command="tools_list")
+    search = kinds.add_parser("search", parents=[shared], help="the tools that fit a task")
+    search.add_argument("query", nargs="+")
+    search.add_argument("--limit", type=int, default=5, help="how many (default 5)")
+    search.add_argument("--server", help="only the tools of this server")
+    search.set_defaults(command="tools_search")
+    describe = kinds.add_parser("describe", parents=[shared], help="how to call a tool")
+    describe.add_argument("names", nargs="+", metavar="NAME")
+    describe.set_defaults(command="tools_describe")
+
+
+def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
+    mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
+    mcp.add_argument("--no-daemon", action="store_true", help="do everything in this one process")
+    mcp.set_defaults(command="mcp")
+
+
+def _add_trust(commands: Any) -> None:
+    trust = commands.add_parser("trust", help="let the servers of this project's file start")
+    trust.add_argument("file", nargs="?", help="by default the file of the current project")
+    trust.add_argument("--revoke", action="store_true", help="take the trust back")
+    trust.set_defaults(command="trust")
 
 
 class _Version(argparse.Action):

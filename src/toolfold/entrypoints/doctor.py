@@ -26,7 +26,7 @@ async def examine(app: App) -> int:
     problems = 0
     started = time.perf_counter()
     result = await app.runtime.run("1 + 1")
-    works = result.success and result.value == 2  # noqa: PLR2004
+    works = result.success and result.value == 2
     problems += not works
     _line(works, "sandbox", "runs code" if works else result.text, started)
     async with anyio.create_task_group() as tasks:
@@ -53,6 +53,6 @@ def _print_broken(app: App) -> list[ServerStatus]:
     return statuses
 
 
-def _line(works: bool, name: str, detail: str, started: float | None) -> None:  # noqa: FBT001
+def _line(works: bool, name: str, detail: str, started: float | None) -> None:
     elapsed = f"  ({time.perf_counter() - started:.1f} s)" if started is not None else ""
     print(f"{'ok' if works else 'FAILED':<9} {name}: {' '.join(detail.split())}{elapsed}")

@@ -54,7 +54,7 @@ class DiscoveryModule:
         limit = max(1, min(int(limit), _MOST_HITS))
         name = self._catalog.modules.get(str(server), server)
         result = self._catalog.index.search(str(query), limit=limit, server=name)
-        lines = [brief(hit.tool) for hit in result.hits]
+        lines = [brief(tool) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:

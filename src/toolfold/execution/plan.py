@@ -1,7 +1,7 @@
 """Read guest code before it runs: what it imports, which calls it awaits, what cannot work."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -138,29 +138,31 @@ def _awaited_elements(expression: ast.expr) -> Iterator[ast.expr]:
 
 def _elements(expression: ast.expr) -> Iterator[ast.expr]:
     """Yield the values that `expression` holds, looking into displays and comprehensions."""
+    held = _held(expression)
+    if held is None:
+        yield expression
+    else:
+        for inner in held:
+            yield from _elements(inner)
+
+
+def _held(expression: ast.expr) -> Sequence[ast.expr] | None:
+    """Return what a collection or a choice is made of; None for any other expression."""
     match expression:
-        case ast.Starred(value=value):
-            yield from _elements(value)
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            for item in items:
-                yield from _elements(item)
-        case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element) | ast.SetComp(elt=element):
-            yield from _elements(element)
-        case ast.Dict(values=values):
-            for item in values:
-                yield from _elements(item)
-        case ast.DictComp(value=value):
-            yield from _elements(value)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from _elements(body)
-            yield from _elements(orelse)
-        case ast.Call(func=ast.Attribute(value=ast.Name() as name, attr="values")):
-            yield name
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield from _elements(left)
-            yield from _elements(right)
+        case ast.List(elts=held) | ast.Tuple(elts=held) | ast.Set(elts=held):
+            return held
+        case ast.ListComp(elt=held) | ast.GeneratorExp(elt=held) | ast.SetComp(elt=held):
+            return [held]
+        case ast.Starred(value=held) | ast.DictComp(value=held):
+            return [held]
+        case ast.Dict(values=held):
+            return held
+        case ast.IfExp(body=a, orelse=b) | ast.BinOp(left=a, op=ast.Add(), right=b):
+            return [a, b]
+        case ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="values")):
+            return [held]
         case _:
-            yield expression
+            return None
 
 
 def _elements_of_awaited_collections(nodes: list[ast.AST], awaited: set[str]) -> set[str]:

@@ -59,7 +59,11 @@ def review(plan: Plan, diagnostics: Iterable[Diagnostic], names: ToolNames) -> l
     """Return the findings that stop a run, in the order of their lines, each once."""
     reviewer = _Reviewer(plan, names)
     found: dict[tuple[int, str], Finding] = {}
+    diagnostics = list(diagnostics)
+    misspelt = {found.line for found in diagnostics if found.rule == "unknown-argument"}
     for diagnostic in diagnostics:
+        if diagnostic.rule == "missing-argument" and diagnostic.line in misspelt:
+            continue  # the misspelt one is the missing one
         for message in reviewer.messages(diagnostic):
             line = diagnostic.line
             found.setdefault((line, message), Finding(line=line, message=message))
@@ -97,7 +101,9 @@ class _Reviewer:
             return f"{name!r} is not imported. Add `import {name}` at the top."
         owners = [m for m in self._names.modules if name in self._names.functions(m)]
         if owners:
-            return f"{name!r} is not defined. Did you mean `{owners[0]}.{name}` (import {owners[0]})?"
+            return (
+                f"{name!r} is not defined. Did you mean `{owners[0]}.{name}` (import {owners[0]})?"
+            )
         near = difflib.get_close_matches(name, [*self._defined, *dir(builtins)], n=1)
         if near:
             return f"{name!r} is not defined. Did you mean {near[0]!r}?"
@@ -198,8 +204,10 @@ class _Reviewer:
 
     def _parameter_at(self, diagnostic: Diagnostic) -> str | None:
         for node in self._nodes:
-            if isinstance(node, ast.keyword) and node.arg and (
-                _starts_at(node, diagnostic) or _starts_at(node.value, diagnostic)
+            if (
+                isinstance(node, ast.keyword)
+                and node.arg
+                and (_starts_at(node, diagnostic) or _starts_at(node.value, diagnostic))
             ):
                 return node.arg
         return None

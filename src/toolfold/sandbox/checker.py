@@ -15,7 +15,7 @@ import anyio.to_thread
 import pydantic_monty as monty
 
 from toolfold.errors import CodeRejected
-from toolfold.sandbox.monty import native_modules
+from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import Diagnostic, GuestModule, Modules, Verdict
 
 _GATE: Final = "_toolfold_gate"
@@ -56,8 +56,8 @@ class MontyChecker:
             CodeRejected: The check did not end in time.
         """
         async with self._turn:
-            with anyio.CancelScope(shield=True):  # the time limit bounds it
-                return await anyio.to_thread.run_sync(self._check, source, prelude)
+            # A thread cannot be cancelled, so this waits; the time limit bounds it.
+            return await anyio.to_thread.run_sync(self._check, source, prelude)
 
     async def warm(self) -> None:
         """Pay the cost of the first check now."""

@@ -33,6 +33,7 @@ from toolfold.errors import (
     ValueRejected,
 )
 from toolfold.jsontypes import Json
+from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
     Failure,
     FailureKind,
@@ -91,30 +92,6 @@ class MontySandbox:
                     await anyio.to_thread.run_sync(
                         native.__exit__, None, None, None, limiter=self._threads
                     )
-
-
-def native_modules(
-    modules: Modules,
-) -> dict[str, monty.ExternalModule | Callable[[], monty.ExternalModule]]:
-    """Return `modules` as the interpreter takes them: made when first imported."""
-    return {name: _ModuleFactory(make) for name, make in modules.items()}
-
-
-class _ModuleFactory:
-    """Makes the interpreter's module on first import."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-
-    def __call__(self) -> monty.ExternalModule:
-        module = self._make()
-        functions = {name: _never_called for name in module.functions}
-        return monty.ExternalModule(functions, stubs=module.stub)
-
-
-def _never_called(*_: object, **__: object) -> None:
-    """Stand for a host function. Calls reach `_Drive` as snapshots instead."""
-    raise AssertionError
 
 
 def _native_limits(limits: Limits) -> monty.ResourceLimits:

@@ -92,9 +92,7 @@ class Session(Protocol):
 class Sandbox(Protocol):
     """Makes sessions."""
 
-    def open(
-        self, modules: Modules, names: frozenset[str]
-    ) -> AbstractAsyncContextManager[Session]:
+    def open(self, modules: Modules, names: frozenset[str]) -> AbstractAsyncContextManager[Session]:
         """Open a session that can import `modules` and call `names` without importing them."""
         ...
 

@@ -5,6 +5,7 @@ objects and a trillion visits. So the walk counts visits, not objects, and gives
 plain JSON that nobody downstream needs to fear.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -96,21 +97,19 @@ class _Walk:
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> Json:
         depth = self._deeper(depth)
-        return {self._key(key): self.visit(item, depth) for key, item in value.items()}
+        return {self._key(key, depth): self.visit(item, depth) for key, item in value.items()}
 
     def _sequence(self, value: Any, depth: int) -> Json:
         depth = self._deeper(depth)
         return [self.visit(item, depth) for item in value]
 
-    def _key(self, key: object) -> str:
+    def _key(self, key: object, depth: int) -> str:
         """Keys become text as `json.dumps` would make them."""
         if type(key) is str:
             self._spend(len(key))
             return key
-        plain = self.visit(key, self._budget.depth)
-        if isinstance(plain, str):
-            return plain
-        return {None: "null", True: "true", False: "false"}.get(plain, str(plain))  # type: ignore[call-overload,no-any-return]
+        plain = self.visit(key, depth)
+        return plain if isinstance(plain, str) else json.dumps(plain)
 
     def _integer(self, value: int) -> Json:
         if value.bit_length() > _LARGEST_INT_BITS:

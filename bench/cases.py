@@ -1,0 +1,135 @@
+"""The benchmarks: which two parts each compares, and what is expected of them."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jobs
+from pairing import WORKERS, Part
+from stage import Side, Stage
+
+Parts = Callable[[Stage], tuple[Part, Part]]
+"""Makes the baseline and the subject."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One comparison."""
+
+    name: str
+    title: str
+    parts: Parts
+    target: float | None = None
+    most_pairs: int | None = None
+    """For what is slow."""
+    is_ours: bool = True
+    """Whether the subject is toolfold; only then is the ratio held against the committed one."""
+    calls: int = 1
+    """How many calls share the time of one turn, where the time of a single one is of interest."""
+
+
+def _job(servers: int, *, progress: bool = False) -> Parts:
+    def parts(stage: Stage) -> tuple[Part, Part]:
+        baseline = _direct(stage.side("direct"), "batch")
+        side = stage.side("toolfold", servers=servers)
+        return baseline, _execute(side, "batch", {**_toolfold(side), "progress": progress})
+
+    return parts
+
+
+def _codemode(servers: int) -> Parts:
+    def parts(stage: Stage) -> tuple[Part, Part]:
+        python = stage.codemode()
+        baseline = _direct(stage.side("direct"), "batch")
+        side = stage.side("codemode", servers=servers)
+        return baseline, _execute(side, "batch", _fastmcp(side, python))
+
+    return parts
+
+
+def _single(stage: Stage) -> tuple[Part, Part]:
+    side = stage.side("toolfold")
+    return _direct(stage.side("direct"), "single"), _execute(side, "single", _toolfold(side))
+
+
+def _null(_stage: Stage) -> tuple[Part, Part]:
+    spec = {"code": jobs.NULL, "stub": jobs.NULL_STUB, "answer": jobs.NULL_ANSWER}
+    return Part(script="null_bare.py", spec=spec), Part(script="null_run.py", spec=spec)
+
+
+def _direct(side: Side, job: str) -> Part:
+    entry = side.entries["graph"]
+    command = [entry["command"], *entry["args"]]
+    spec = {"command": command, "env": entry["env"], "observation": jobs.OBSERVATION}
+    return _part("direct.py", side, job, spec)
+
+
+def _execute(side: Side, job: str, door: dict[str, Any]) -> Part:
+    expected = {"batch": "50", "single": "1"}[job]
+    return _part(
+        "execute.py", side, job, {**door, "code": door["codes"][job], "expected": expected}
+    )
+
+
+def _part(script: str, side: Side, job: str, spec: dict[str, Any]) -> Part:
+    spec = {**spec, "job": job, "records": jobs.RECORDS, "repeats": jobs.REPEATS[job]}
+    if job == "batch":
+        return Part(script=script, spec=spec, before=side.reset, after=side.verify)
+    return Part(script=script, spec=spec)
+
+
+def _toolfold(side: Side) -> dict[str, Any]:
+    command = [sys.executable, "-m", "toolfold", "mcp", "--no-daemon", "--config", str(side.config)]
+    return {
+        "command": command,
+        "env": {"TOOLFOLD_HOME": str(side.home / "toolfold")},
+        "tool": "execute_code",
+        "codes": {"batch": jobs.BATCH, "single": jobs.SINGLE},
+        "settle": jobs.SETTLE,
+    }
+
+
+def _fastmcp(side: Side, python: Path) -> dict[str, Any]:
+    return {
+        "command": [str(python), str(WORKERS / "codemode_server.py"), str(side.config)],
+        "env": {"FASTMCP_CHECK_FOR_UPDATES": "off"},
+        # It speaks to its servers as its client speaks to it, and these know no newer way.
+        "mode": "legacy",
+        "tool": "execute",
+        "codes": {"batch": jobs.CODEMODE_BATCH},
+        "settle": jobs.CODEMODE_SETTLE,
+    }
+
+
+CASES = (
+    Case(name="job-1", title="51-call job, 1 server", parts=_job(1), target=1.3),
+    Case(name="job-10", title="51-call job, 10 servers", parts=_job(10), target=1.4),
+    Case(
+        name="job-1-progress",
+        title="51-call job, 1 server, progress shown",
+        parts=_job(1, progress=True),
+    ),
+    Case(
+        name="codemode-1",
+        title="51-call job, FastMCP CodeMode, 1 server",
+        parts=_codemode(1),
+        most_pairs=9,
+        is_ours=False,
+    ),
+    Case(
+        name="codemode-10",
+        title="51-call job, FastMCP CodeMode, 10 servers",
+        parts=_codemode(10),
+        most_pairs=5,
+        is_ours=False,
+    ),
+    Case(
+        name="null-call",
+        title="a call to a null upstream / bare sandbox",
+        parts=_null,
+        calls=jobs.NULL_CALLS,
+    ),
+    Case(name="single-call", title="one call by execute_code / direct", parts=_single),
+)

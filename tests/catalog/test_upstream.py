@@ -1,0 +1,291 @@
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from conftest import MakeApp
+from support import entry, node_server, test_server
+
+PATIENCE = {"connect_timeout_s": 7}
+
+
+async def test_servers_that_do_not_work_are_named_with_the_reason_and_the_others_work(
+    running: MakeApp,
+) -> None:
+    servers = {
+        "good": test_server("null"),
+        "wrong": {"command": "no-such-command-anywhere"},
+        "exits": test_server("faulty", "exit"),
+        "hangs": test_server("faulty", "hang"),
+        "noisy": test_server("faulty", "garbage"),
+    }
+    async with running(servers, **PATIENCE) as toolfold:
+        with anyio.fail_after(40):
+            works = await toolfold.run("import good\ngood.echo(value='there')")
+            listing = await toolfold.run("import tools\nprint(tools.servers())")
+
+    assert works.success
+    assert works.value == '"there"'
+    lines = dict(line.split(": ", 1) for line in listing.text.splitlines())
+    assert lines["good"] == "2 tools"
+    assert "'no-such-command-anywhere' was not found" in lines["wrong"]
+    assert "the licence key is missing" in lines["exits"]
+    assert "did not answer the handshake within 7 s" in lines["hangs"]
+    assert "printed what is not MCP" in lines["noisy"]
+
+
+async def test_a_silent_server_delays_neither_the_start_nor_the_others(running: MakeApp) -> None:
+    servers = {"good": test_server("null"), "hangs": test_server("faulty", "hang")}
+    async with running(servers, connect_timeout_s=600) as toolfold:
+        with anyio.fail_after(40):
+            result = await toolfold.run("import good\ngood.put(value=1)")
+
+    assert result.value == {"value": 1, "count": 1}
+
+
+async def test_code_that_imports_a_broken_server_is_told_why_before_it_runs(
+    running: MakeApp,
+) -> None:
+    async with running({"exits": test_server("faulty", "exit")}, **PATIENCE) as toolfold:
+        result = await toolfold.run("import exits\nexits.anything()")
+
+    assert not result.success
+    assert "The server 'exits' cannot be used" in result.text
+    assert "the licence key is missing" in result.text
+
+
+async def test_noise_before_the_handshake_does_no_harm(running: MakeApp) -> None:
+    async with running({"noisy": test_server("faulty", "garbage-then-ok")}) as toolfold:
+        result = await toolfold.run("import noisy\nnoisy.put(value=2)")
+
+    assert result.value == {"value": 2, "count": 1}
+
+
+async def test_odd_schemas_do_not_cost_a_server_its_good_tools(running: MakeApp) -> None:
+    async with running({"odd": test_server("faulty", "bad-schema")}) as toolfold:
+        listing = await toolfold.run("import tools\nprint(tools.describe('odd'))")
+        good = await toolfold.run("import odd\nodd.good(value=1)")
+        odd = await toolfold.run("import odd\nodd.type_is_12(value=2), odd.null_schema(value=3)")
+
+    assert "odd.good(value)" in listing.text
+    assert "odd.null_schema" in listing.text
+    assert good.success, good.text
+    assert odd.success, odd.text
+
+
+async def test_a_server_killed_in_mid_run_raises_in_the_code_and_works_in_the_next_run(
+    running: MakeApp,
+) -> None:
+    async with running({"fragile": test_server("faulty", "dies")}) as toolfold:
+        first = await toolfold.run("import fragile\nfragile.pid()")
+        dying = await toolfold.run(
+            "import fragile\n"
+            "try:\n"
+            "    fragile.die()\n"
+            "except RuntimeError as error:\n"
+            "    print('caught:', error)\n"
+        )
+        third = await toolfold.run("import fragile\nfragile.pid()")
+
+    assert "caught: fragile ended before die answered" in dying.text
+    assert third.success, third.text
+    assert third.value != first.value
+
+
+async def test_an_idle_server_that_was_killed_is_started_again_without_an_error(
+    running: MakeApp,
+) -> None:
+    async with running({"fragile": test_server("faulty", "dies")}) as toolfold:
+        first = await toolfold.run("import fragile\nfragile.pid()")
+        os.kill(int(str(first.value)), signal.SIGKILL)
+        with anyio.fail_after(10):
+            while _is_alive(int(str(first.value))):
+                await anyio.sleep(0.01)
+        second = await toolfold.run("import fragile\nfragile.pid()")
+
+    assert second.success, second.text
+    assert second.value != first.value
+
+
+async def test_a_run_that_loses_its_server_says_what_had_completed(running: MakeApp) -> None:
+    async with running({"fragile": test_server("faulty", "dies")}) as toolfold:
+        result = await toolfold.run(
+            "import fragile\nfor _ in range(3):\n    fragile.pid()\nfragile.die()"
+        )
+
+    assert not result.success
+    assert "Calls completed before it stopped: fragile.pid 3. Failed: fragile.die 1." in result.text
+
+
+async def test_tools_that_a_server_adds_later_can_be_called(running: MakeApp) -> None:
+    async with running({"growing": test_server("faulty", "changes")}) as toolfold:
+        before = await toolfold.run("import tools\nprint(tools.describe('growing'))")
+        added = await toolfold.run("import growing\ngrowing.add_tool(name='later')")
+        with anyio.fail_after(10):
+            while True:
+                after = await toolfold.run("import tools\nprint(tools.describe('growing'))")
+                if after.text != before.text:
+                    break
+                await anyio.sleep(0.02)
+
+    assert added.success, added.text
+    assert len(after.text.splitlines()) == len(before.text.splitlines()) + 1
+
+
+async def test_a_call_that_takes_too_long_is_a_timeout_the_code_can_catch(running: MakeApp) -> None:
+    slow = test_server("faulty", "slow", "30") | {"timeout_s": 0.3}
+    async with running({"slow": slow}) as toolfold:
+        result = await toolfold.run(
+            "import slow\ntry:\n    slow.put(value=1)\n"
+            "except TimeoutError as error:\n    print('late:', error)"
+        )
+
+    assert "late: slow:" in result.text
+    assert "did not answer within 0.3 s" in result.text
+
+
+async def test_fifty_gathered_writes_all_arrive(running: MakeApp, tmp_path: Path) -> None:
+    graph = tmp_path / "graph.jsonl"
+    memory = entry(node_server("memory"), env={"MEMORY_FILE_PATH": str(graph)})
+    async with running({"memory": memory}) as toolfold:
+        result = await toolfold.run("""
+import asyncio, memory_mcp
+
+names = [f"Record_{i:03}" for i in range(50)]
+memory_mcp.create_entities(
+    entities=[{"name": n, "entityType": "record", "observations": []} for n in names]
+)
+await asyncio.gather(*[
+    memory_mcp.add_observations(observations=[{"entityName": n, "contents": ["seen"]}])
+    for n in names
+])
+""")
+
+    assert result.success, result.text
+    assert graph.read_text().count('"seen"') == 50
+
+
+async def test_the_listing_is_known_from_the_disk_before_the_server_is_up(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    server = test_server("null")
+    async with running({"null": server}) as toolfold:
+        await toolfold.run("import tools\ntools.servers()")
+    async with running({"null": server}) as toolfold:
+        known = [tool.path for tool in toolfold.app.catalog.tools]
+
+    assert known == ["null.echo", "null.put"]
+
+
+async def test_a_rate_limit_is_kept_and_the_wait_is_reported(running: MakeApp) -> None:
+    options = "[servers.null]\nrate_per_s = 20"
+    async with running({"null": test_server("null")}, toml=options) as toolfold:
+        started = time.monotonic()
+        result = await toolfold.run("import null\nfor i in range(5):\n    null.echo(value=i)")
+        elapsed = time.monotonic() - started
+
+    assert result.success, result.text
+    assert elapsed >= 4 / 20
+    assert "Note: null is limited to 20/s: waited" in result.text
+
+
+StartServer = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+async def http_server() -> AsyncIterator[StartServer]:
+    """Return `await http_server(mode, argument)`: the URL of `http_server.py` in that mode."""
+    processes = []
+
+    async def start(*arguments: str) -> str:
+        command = test_server("http_server", "0", *arguments)
+        process = await anyio.open_process([command["command"], *command["args"]], stderr=None)
+        processes.append(process)
+        assert process.stdout is not None
+        with anyio.fail_after(30):
+            return (await process.stdout.receive()).decode().split()[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        await process.aclose()
+
+
+async def test_http_and_sse_servers_work_like_any_other(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    servers = {
+        "modern": {"type": "http", "url": await http_server("plain")},
+        "legacy": {"type": "sse", "url": await http_server("sse")},
+    }
+    async with running(servers) as toolfold:
+        result = await toolfold.run(
+            "import modern, legacy\n[modern.put(value=1), legacy.put(value=2)]"
+        )
+
+    assert result.value == [{"value": 1, "count": 1}, {"value": 2, "count": 1}], result.text
+
+
+async def test_headers_reach_the_server_and_a_refusal_is_explained(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    url = await http_server("auth", "Bearer secret")
+    servers = {
+        "known": {"type": "http", "url": url, "headers": {"Authorization": "Bearer secret"}},
+        "stranger": {"type": "http", "url": url},
+    }
+    async with running(servers, **PATIENCE) as toolfold:
+        known = await toolfold.run("import known\nknown.put(value=1)")
+        stranger = await toolfold.run("import stranger\nstranger.put(value=1)")
+
+    assert known.success, known.text
+    assert "refused with status 401" in stranger.text
+    assert "secret" not in stranger.text
+
+
+async def test_a_read_refused_for_now_is_repeated_after_the_wait_the_server_asked_for(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    servers = {"web": {"type": "http", "url": await http_server("busy", "2")}}
+    async with running(servers) as toolfold:
+        result = await toolfold.run("import web\nweb.echo(value='through')")
+
+    assert result.success, result.text
+    assert "Note: web asked to wait: waited" in result.text
+
+
+async def test_a_write_refused_for_now_is_not_repeated_but_the_next_call_waits(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    servers = {"web": {"type": "http", "url": await http_server("busy", "1")}}
+    async with running(servers) as toolfold:
+        result = await toolfold.run(
+            "import web\n"
+            "try:\n    web.put(value=1)\n"
+            "except RuntimeError as error:\n    print(error)\n"
+            "web.put(value=2)"
+        )
+
+    assert "web is overloaded and asks to wait 1 s; put was not done." in result.text
+    assert result.value == {"value": 2, "count": 1}
+    assert "Note: web asked to wait: waited" in result.text
+
+
+async def test_a_url_that_nobody_serves_is_named_without_its_secrets(running: MakeApp) -> None:
+    servers = {"gone": {"type": "http", "url": "http://user:pw@127.0.0.1:9/mcp?key=hush"}}
+    async with running(servers, **PATIENCE) as toolfold:
+        result = await toolfold.run("import tools\nprint(tools.servers())")
+
+    assert "http://127.0.0.1:9/mcp cannot be reached" in result.text
+    assert "hush" not in result.text
+    assert "pw" not in result.text
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False

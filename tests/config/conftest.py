@@ -1,0 +1,13 @@
+"""What the tests of the configuration share."""
+
+from pathlib import Path
+
+import pytest
+from place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    home, project = tmp_path / "home", tmp_path / "home/work"
+    (project / ".git").mkdir(parents=True)
+    return Place(home=home.resolve(), project=project.resolve())

@@ -1,0 +1,23 @@
+"""What is said of a file that nobody may have read."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolfold.config.faults import shown
+
+
+@given(st.text(st.characters()))
+def test_shown_text_is_printable_and_short(text: str) -> None:
+    assert shown(text, max_chars=20).isprintable()
+    assert len(shown(text, max_chars=20)) <= 21
+
+
+@given(st.text(max_size=200).filter(str.isprintable))
+def test_short_printable_text_is_shown_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+def test_text_that_was_cut_says_so() -> None:
+    assert shown("abcdef", max_chars=5) == "abcde…"
+    assert shown("abcde", max_chars=5) == "abcde"
+    assert shown("\x1b\ud800", max_chars=10) == "\\x1b\\ud800"

@@ -1,0 +1,68 @@
+"""What every test can ask for."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import write_config
+
+from toolfold.app import App, running_app
+from toolfold.config.settings import Config, load_config
+from toolfold.execution.report import RunResult
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A toolfold of its own: empty, and not the user's."""
+    return tmp_path / "home"
+
+
+MakeConfig = Callable[..., Config]
+MakeApp = Callable[..., AbstractAsyncContextManager["Running"]]
+
+
+class Running:
+    """A running app with the one door that tests use most."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def run(self, code: str, **options: Any) -> RunResult:
+        return await self.app.runtime.run(code, **options)
+
+
+@pytest.fixture
+def make_config(tmp_path: Path, home: Path) -> MakeConfig:
+    """Return a function from `mcpServers` entries to a Config; settings with `__` for dots."""
+
+    def make(servers: dict[str, Any], *, toml: str = "", **settings: object) -> Config:
+        (home / "config").mkdir(parents=True, exist_ok=True)
+        (home / "config" / "config.toml").write_text(toml)
+        return load_config(
+            config_file=write_config(tmp_path / "mcp.json", servers),
+            cwd=tmp_path,
+            environ={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)},
+            overrides={key.replace("__", "."): value for key, value in settings.items()},
+        )
+
+    return make
+
+
+@pytest.fixture
+def running(make_config: MakeConfig) -> MakeApp:
+    """Return `running(servers, limits__calls=5)`: an app over these servers."""
+
+    @asynccontextmanager
+    async def open_app(servers: dict[str, Any], **settings: Any) -> AsyncIterator[Running]:
+        async with running_app(make_config(servers, **settings)) as app:
+            yield Running(app)
+
+    return open_app
