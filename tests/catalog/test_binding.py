@@ -149,9 +149,9 @@ def test_a_required_name_without_a_property_is_a_parameter_too() -> None:
         {"$ref": "https://example.org/schema"},
         {"$ref": "#/properties/a/0/b", "properties": {"a": [{}]}},
         {"allOf": [{"$ref": "#"}, {"$ref": "#"}, {"allOf": [{"$ref": "#"}] * 50}]},
-        {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 50}}, "properties": {"a": {"$ref": "#/$defs/a"}}},
+        {"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}] * 50}}},
     ],
-)  # fmt: skip
+)
 def test_a_schema_that_makes_no_sense_still_gives_parameters(schema: dict[str, Any]) -> None:
     assert isinstance(bind(tool_with(schema), [], {}), dict)
 
@@ -225,7 +225,7 @@ def arguments_of(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 def test_any_valid_arguments_come_through_a_call_unchanged(path: Path) -> None:
     schemas = [tool["inputSchema"] for tool in json.loads(path.read_text())["tools"]]
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.data())
     def come_through(data: st.DataObject) -> None:
         schema = data.draw(st.sampled_from(schemas), label="schema")

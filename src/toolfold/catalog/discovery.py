@@ -26,10 +26,12 @@ _MAX_READ_CHARS = 4_000
 _MAX_READ_VALUES = 50
 
 _STOP_WORDS = frozenset(
-    "a about all am an and any are as at be been but by can could do does for from had has have how"
-    " i if in into is it its just let like may me mcp might my of on or our please should so some"
-    " than that the their them then there these they this those to us using want was we were what"
-    " when where which will with would you your".split()
+    words("""
+    a about all am an and any are as at be been but by can could do does for from had has have how i
+    if in into is it its just let like may me mcp might my of on or our please should so some than
+    that the their them then there these they this those to us using want was we were what when
+    where which will with would you your
+    """)
 )
 
 
@@ -120,21 +122,22 @@ def _texts(tool: Tool) -> Iterator[tuple[str, float]]:
 
 def _notes(schema: Json) -> Iterator[str]:
     """Give the description of a parameter and the values it may have."""
-    found = schema if isinstance(schema, dict) else {}
-    values = found.get("enum")
-    for text in (
-        found.get("description"),
-        *(values[:_MAX_READ_VALUES] if isinstance(values, list) else ()),
-    ):
-        if isinstance(text, str):
-            yield text
+    if isinstance(schema, dict):
+        values = schema.get("enum")
+        texts = [schema.get("description"), *(values if isinstance(values, list) else [])]
+        yield from (text for text in texts[:_MAX_READ_VALUES] if isinstance(text, str))
 
 
 def _query_terms(query: str) -> dict[str, str]:
-    """Return each term of `query` with the word it comes from; stop words only if all are."""
-    found = words(query[:_MAX_READ_CHARS])
-    telling = [word for word in found if word not in _STOP_WORDS]
-    return {_stem(word): word for word in reversed(telling or found)}
+    """Return each term of `query` with the word it comes from, in order.
+
+    A query that has no telling word, or is not in Latin letters, is one term that nothing matches.
+    """
+    terms: dict[str, str] = {}
+    for word in words(query[:_MAX_READ_CHARS]):
+        if word not in _STOP_WORDS:
+            terms.setdefault(_stem(word), word)
+    return terms or {"": query.strip()}
 
 
 def _squeezed(name: str) -> str:

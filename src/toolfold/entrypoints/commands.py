@@ -17,7 +17,7 @@ from toolfold.config.settings import Config, load_config
 from toolfold.entrypoints import doctor as examination
 from toolfold.entrypoints.mcp_server import serve_stdio
 from toolfold.entrypoints.trusting import trust_project
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.report import RunResult
 
@@ -107,7 +107,11 @@ def _with_app(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
             async with running_app(config) as app:
-                status = await action(app)
+                try:
+                    status = await action(app)
+                except ToolfoldError as error:  # here, before task groups wrap it
+                    print(f"toolfold: {error}", file=sys.stderr)
+                    status = 2
             tasks.cancel_scope.cancel()
         return status
 

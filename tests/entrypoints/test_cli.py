@@ -1,0 +1,240 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import test_server, write_config
+
+Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)}
+
+
+@pytest.fixture
+def toolfold(tmp_path: Path, environment: dict[str, str]) -> Toolfold:
+    """Return `toolfold("run", "-c", "1 + 1")`: the command, run in an empty directory."""
+
+    def run(
+        *arguments: str, stdin: str = "", cwd: Path = tmp_path
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "toolfold", *arguments],
+            input=stdin, capture_output=True, text=True, env=environment, cwd=cwd, timeout=55,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    return str(write_config(tmp_path / "servers.json", {"null": test_server("null")}))
+
+
+def test_code_comes_from_the_command_line_a_file_or_standard_input(
+    toolfold: Toolfold, config: str, tmp_path: Path
+) -> None:
+    code = "import null\nnull.put(value='x')['value'] * 3"
+    (tmp_path / "code.py").write_text(code)
+
+    outputs = [
+        toolfold("run", "--config", config, "-c", code).stdout,
+        toolfold("run", "--config", config, str(tmp_path / "code.py")).stdout,
+        toolfold("run", "--config", config, stdin=code).stdout,
+    ]
+
+    assert outputs == ["xxx\n"] * 3
+
+
+def test_the_typed_result_is_printed_as_json(toolfold: Toolfold, config: str) -> None:
+    done = toolfold(
+        "run", "--json", "--config", config, "-c", "import null\nprint('hi')\nnull.put(value=1)"
+    )
+    result = json.loads(done.stdout)
+
+    assert result["success"] is True
+    assert result["output"] == "hi\n"
+    assert result["value"] == {"value": 1, "count": 1}
+    assert result["error"] is None
+    assert result["calls"] == [{"tool": "null.put", "completed": 1, "failed": 0, "unknown": 0}]
+    assert set(result["times"]) == {
+        "plan_ms", "connect_ms", "check_ms", "sandbox_ms", "upstream_ms", "shape_ms",
+    }  # fmt: skip
+
+
+def test_a_failed_run_says_so_on_standard_error_and_in_its_status(toolfold: Toolfold) -> None:
+    done = toolfold("run", "-c", "1 / 0")
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "Error on line 1: ZeroDivisionError" in done.stderr
+
+
+def test_a_limit_can_be_set_for_one_command(toolfold: Toolfold, config: str) -> None:
+    code = "import null\nfor i in range(9):\n    null.put(value=i)"
+    done = toolfold("run", "--config", config, "--set", "limits.calls=4", "-c", code)
+
+    assert done.returncode == 1
+    assert "The run made more than 4 tool calls." in done.stderr
+    assert "Calls completed before it stopped: null.put 4." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "missing.py"), "Cannot read missing.py"),
+        (("run", "--config", "missing.json", "-c", "1"), "missing.json"),
+        (("run", "--set", "limits.cals=4", "-c", "1"), "limits.calls"),
+        (("run", "--set", "nonsense", "-c", "1"), "KEY=VALUE"),
+        (("trust",), "no .toolfold/mcp.json or .mcp.json"),
+        (("tools", "describe", "nothing.here"), "No tool is named 'nothing.here'"),
+    ],
+)
+def test_mistakes_get_one_clear_line(
+    toolfold: Toolfold, arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = toolfold(*arguments)
+
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_tools_are_listed_searched_and_described(toolfold: Toolfold, config: str) -> None:
+    listed = toolfold("tools", "list", "--config", config)
+    found = toolfold("tools", "search", "--config", config, "echo", "a", "value")
+    described = toolfold("tools", "describe", "--config", config, "null.put")
+
+    assert [line.split("(")[0] for line in listed.stdout.splitlines()] == ["null.echo", "null.put"]
+    assert found.stdout.splitlines()[0].startswith("null.echo(value)")
+    assert "def put(value" in described.stdout
+
+
+def test_servers_of_a_project_start_only_after_they_are_trusted(
+    toolfold: Toolfold, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    file = write_config(project / ".mcp.json", {"null": test_server("null")})
+    code = "import tools; print(tools.servers())"
+
+    before = toolfold("run", "-c", code, cwd=project).stdout
+    trusted = toolfold("trust", cwd=project)
+    after = toolfold("run", "-c", code, cwd=project).stdout
+    file.write_text(file.read_text() + "\n")
+    edited = toolfold("run", "-c", code, cwd=project).stdout
+    toolfold("trust", cwd=project)
+    toolfold("trust", "--revoke", cwd=project)
+    revoked = toolfold("run", "-c", code, cwd=project).stdout
+
+    assert "run `toolfold trust`" in before
+    assert "null" in trusted.stdout
+    assert after == "null: 2 tools\n"
+    assert "run `toolfold trust`" in edited
+    assert "run `toolfold trust`" in revoked
+
+
+def test_doctor_gives_every_server_a_line(toolfold: Toolfold, tmp_path: Path) -> None:
+    servers = {
+        "good": test_server("null"),
+        "broken": {"command": "no-such-command-anywhere"},
+        "unset": {"command": "x", "env": {"KEY": "${NOT_SET_ANYWHERE}"}},
+    }
+    config = str(write_config(tmp_path / "doctor.json", servers))
+    sick = toolfold("doctor", "--config", config)
+    del servers["broken"], servers["unset"]
+    well = toolfold("doctor", "--config", str(write_config(tmp_path / "well.json", servers)))
+
+    lines = {
+        line.split(":")[0].split()[-1]: line for line in sick.stdout.splitlines() if ":" in line
+    }
+    assert sick.returncode == 1
+    assert lines["good"].startswith("ok")
+    assert "2 tools as `import good`" in lines["good"]
+    assert lines["broken"].startswith("FAILED")
+    assert "Is it installed and on the PATH?" in lines["broken"]
+    assert "NOT_SET_ANYWHERE" in lines["unset"]
+    assert well.returncode == 0
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, toolfold.__main__ as m\n"
+        "sys.argv = ['toolfold', '--help']\n"
+        "try:\n    m.main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'mcp', 'pydantic', 'anyio', 'pydantic_monty', 'asyncio', 'tiktoken'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def _session_members(session: int) -> list[str]:
+    """Return the commands of the processes that belong to a session and are not dead."""
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, fields = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        state, _, _, of_session = fields.split()[:4]
+        if int(of_session) == session and state != "Z":
+            members.append(name)
+    return members
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="counts processes in /proc")
+@pytest.mark.parametrize("ending", ["by itself", "SIGTERM", "SIGINT", "SIGKILL"])
+def test_no_process_is_left_behind(
+    ending: str, config: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    code = "import null\nprint(null.put(value=1))"
+    if ending != "by itself":
+        code += "\nwhile True:\n    null.put(value=2)"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolfold", "run", "--config", config, "-c", code],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=tmp_path,
+        start_new_session=True,
+    )  # fmt: skip
+    if ending != "by itself":
+        _wait_until(lambda: any("monty" in name for name in _session_members(process.pid)))
+        process.send_signal(getattr(signal, ending))
+    status = process.wait(timeout=40)
+    _wait_until(lambda: not _session_members(process.pid))
+
+    assert (status == 0) == (ending == "by itself")
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    waited = 0.0
+    while not condition():
+        assert waited < 20, "it did not come about in 20 s"
+        signal.sigtimedwait([], 0.02)
+        waited += 0.02
+
+
+def _exits(times: int, config: str, environment: dict[str, str]) -> list[int]:
+    command = [sys.executable, "-m", "toolfold", "run", "--config", config, "-c"]
+    code = "import null, asyncio\nawait asyncio.gather(*[null.echo(value=i) for i in range(9)])\n1"
+    return [
+        subprocess.run(
+            [*command, code], env=environment, capture_output=True, timeout=50
+        ).returncode
+        for _ in range(times)
+    ]
+
+
+def test_the_host_exits_cleanly(config: str, environment: dict[str, str]) -> None:
+    assert _exits(5, config, environment) == [0] * 5
+
+
+@pytest.mark.soak
+def test_the_host_exits_cleanly_fifty_times(config: str, environment: dict[str, str]) -> None:
+    assert _exits(50, config, environment) == [0] * 50

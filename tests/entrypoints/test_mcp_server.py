@@ -1,0 +1,210 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from conftest import MakeApp
+from mcp import Client, StdioServerParameters
+from support import catalogue, inspector, test_server, write_config
+
+from toolfold.entrypoints.mcp_server import make_server
+from toolfold.tokens import count_tokens
+
+SEVEN = [
+    "github", "slack", "notion", "salesforce", "google-workspace", "atlassian", "playwright",
+]  # fmt: skip
+MOST_TOKENS = 260
+
+
+def definition_tokens(tools: list[types.Tool]) -> int:
+    definitions = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+        for tool in tools
+    ]
+    return count_tokens(json.dumps(definitions, separators=(",", ":")))
+
+
+def text_of(result: types.CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+def command(config: Path, home: Path) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],
+        env={"TOOLFOLD_HOME": str(home)},
+    )
+
+
+async def execute(client: Client, code: str, **options: Any) -> types.CallToolResult:
+    return await client.call_tool("execute_code", {"code": code}, **options)
+
+
+async def test_the_one_tool_is_small_with_one_server(running: MakeApp) -> None:
+    async with running({"null": test_server("null")}) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            tools = (await client.list_tools()).tools
+
+    assert [tool.name for tool in tools] == ["execute_code"]
+    assert tools[0].meta == {"anthropic/alwaysLoad": True}
+    assert definition_tokens(tools) <= MOST_TOKENS
+
+
+@pytest.mark.timeout(300)
+async def test_seven_servers_with_504_tools_are_as_small_and_every_tool_can_be_used(
+    running: MakeApp,
+) -> None:
+    servers = {name: test_server("replay", catalogue(name)) for name in SEVEN}
+    async with running(servers, connect_timeout_s=120) as toolfold:
+        await toolfold.app.catalog.learn()
+        tools = toolfold.app.catalog.tools
+        async with Client(make_server(toolfold.app)) as client:
+            definition = (await client.list_tools()).tools
+            described = await execute(
+                client,
+                "import tools\nnames = " + repr([tool.path for tool in tools]) + "\n"
+                "print(sum(name.split('.')[1] in tools.describe(name) for name in names))\n"
+                "print(sum(name in tools.search(name, limit=3) for name in names))",
+            )
+            called = 0
+            for module in sorted({tool.module for tool in tools}):
+                calls = [_call(tool) for tool in tools if tool.module == module]
+                code = f"import {module}\nresults = [\n" + ",\n".join(calls) + "\n]\n"
+                result = await execute(client, code + "len([r for r in results if r['tool']])")
+                assert not result.is_error, text_of(result)
+                called += int(text_of(result))
+
+    assert definition_tokens(definition) <= MOST_TOKENS
+    assert len(tools) == 504
+    assert text_of(described).split() == ["504", "504"]
+    assert called == 504
+
+
+def _call(tool: Any) -> str:
+    """Return code that calls a tool with an example of each required argument."""
+    schema = tool.listed.input_schema
+    required = schema.get("required", [])
+    examples = ", ".join(repr(_example(schema["properties"][name], schema)) for name in required)
+    return f"    {tool.path}({examples})"
+
+
+def _example(schema: Any, root: Any) -> Any:
+    if "$ref" in schema:
+        target = root
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        return _example(target, root)
+    if "enum" in schema:
+        return schema["enum"][0]
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in schema:
+            return _example(schema[key][0], root)
+    kind = schema.get("type", "string")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        properties = schema.get("properties", {})
+        return {name: _example(properties[name], root) for name in schema.get("required", [])}
+    if kind == "array":
+        return [_example(schema.get("items", {}), root)]
+    return {"string": "x", "integer": 1, "number": 1.5, "boolean": True, "null": None}[kind]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_both_protocols_are_spoken_over_stdio(mode: str, tmp_path: Path, home: Path) -> None:
+    config = write_config(tmp_path / "mcp.json", {"null": test_server("null")})
+    async with Client(command(config, home), mode=mode) as client:
+        result = await execute(client, "import null\nnull.put(value=7)['value']")
+
+    assert text_of(result) == "7"
+    assert not result.is_error
+    assert result.structured_content is None
+
+
+async def test_an_error_in_the_code_is_an_error_of_the_tool(running: MakeApp) -> None:
+    async with running({}) as toolfold, Client(make_server(toolfold.app)) as client:
+        result = await execute(client, "x = 1\nx / 0")
+        misused = await client.call_tool("execute_code", {"cod": "1"})
+        unknown = await client.call_tool("run_code", {"code": "1"})
+
+    assert result.is_error
+    assert "line 2: ZeroDivisionError" in text_of(result)
+    assert "takes one argument, `code`" in text_of(misused)
+    assert "the only one is execute_code" in text_of(unknown)
+
+
+async def test_each_call_is_progress_to_the_client(running: MakeApp) -> None:
+    heard: list[tuple[float, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+
+    code = "import null, time\nfor i in range(5):\n    null.put(value=i)\n    time.sleep(0.02)"
+    async with running({"null": test_server("null")}) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            await execute(client, code, progress_callback=hear)
+
+    assert heard == [(float(i), f"null.put {i}") for i in range(1, 6)]
+
+
+async def test_a_cancelled_request_stops_before_the_next_call(running: MakeApp) -> None:
+    code = "import null, time\nfor i in range(500):\n    null.put(value=i)\n    time.sleep(0.02)"
+    async with running({"null": test_server("null")}) as toolfold:
+        async with Client(make_server(toolfold.app), mode="legacy") as client:
+            with anyio.CancelScope() as scope:
+
+                async def hear(progress: float, total: float | None, message: str | None) -> None:
+                    if progress >= 3:
+                        scope.cancel()
+
+                await execute(client, code, progress_callback=hear)
+            after = await execute(client, "import null\nnull.put(value='after')['count']")
+            later = await execute(client, "import null\nnull.put(value='later')['count']")
+
+    assert scope.cancelled_caught
+    assert int(text_of(after)) < 50
+    assert int(text_of(later)) == int(text_of(after)) + 1
+
+
+async def test_an_image_that_a_tool_returned_can_be_shown(running: MakeApp) -> None:
+    async with running({"camera": test_server("faulty", "image")}) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            result = await execute(
+                client, "import camera\npicture = camera.picture()\nshow(picture)\npicture"
+            )
+            forged = await execute(client, "show({'blob': 'image_9'})")
+            failed = await execute(client, "import camera\ncamera.fail()")
+
+    assert [block.type for block in result.content] == ["text", "image"]
+    assert json.loads(text_of(result))["mime_type"] == "image/png"
+    assert "an image that a tool returned in this run" in text_of(forged)
+    assert "camera.fail failed: The printer is on fire." in text_of(failed)
+
+
+@pytest.mark.timeout(180)
+def test_the_official_inspector_lists_and_calls_execute_code(tmp_path: Path, home: Path) -> None:
+    config = write_config(tmp_path / "mcp.json", {"null": test_server("null")})
+    server = [sys.executable, "-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)]
+
+    def inspect(*arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            inspector("--cli", *server, "-e", f"TOOLFOLD_HOME={home}", *arguments),
+            capture_output=True,
+            text=True,
+            timeout=80,
+        )
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    listed = inspect("--method", "tools/list")
+    called = inspect(
+        "--method", "tools/call", "--tool-name", "execute_code",
+        "--tool-arg", "code=import null\nnull.put(value='hello')['value']",
+    )  # fmt: skip
+
+    assert [tool["name"] for tool in listed["tools"]] == ["execute_code"]
+    assert called["content"] == [{"type": "text", "text": "hello"}]
