@@ -32,8 +32,8 @@ HEADER = f"""\
                                   by the   through       tool    with {MODEL_S_PER_CALL} s of
 task                      way      model       it        work    model per call"""
 FORMULAS = """\
-tokens      tool definitions + each call's name and arguments + each reply's text (o200k), each once;
-            an agent that reads its history again at each call pays for more
+tokens      tool definitions + each call's name and arguments + each reply's text (o200k), counted
+            once; an agent that reads its history again at each call pays for more
 tool work   measured from call to reply, with the servers running
 projection  tool work + calls x the seconds assumed; no model was called
 direct      one record at a time; an agent that batches sends fewer calls and reads as much

@@ -63,7 +63,9 @@ f"{number} records updated"
 
 async def _five_steps(ask: Ask, _size: int) -> str:
     before = (await ask("read_graph"))["entities"]
-    people = [{"name": n, "entityType": "person", "observations": []} for n in ("Ada", "Bo", "Cy")]
+    people: Records = [
+        {"name": n, "entityType": "person", "observations": []} for n in ("Ada", "Bo", "Cy")
+    ]
     await ask("create_entities", entities=people)
     found = (await ask("search_nodes", query="person"))["entities"]
     facts = [{"entityName": p["name"], "contents": ["team: blue"]} for p in found]

@@ -187,15 +187,14 @@ async def test_an_image_that_a_tool_returned_can_be_shown(running: MakeApp) -> N
 @pytest.mark.timeout(180)
 def test_the_official_inspector_lists_and_calls_execute_code(tmp_path: Path, home: Path) -> None:
     config = write_config(tmp_path / "mcp.json", {"null": test_server("null")})
-    server = [sys.executable, "-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)]
+    toolfold = command(config, home).model_dump(include={"command", "args", "env"})
+    session = write_config(tmp_path / "inspector.json", {"toolfold": toolfold})
 
     def inspect(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
-            inspector("--cli", *server, "-e", f"TOOLFOLD_HOME={home}", *arguments),
-            capture_output=True,
-            text=True,
-            timeout=80,
-        )
+            inspector("--cli", "--config", str(session), "--server", "toolfold", *arguments),
+            capture_output=True, text=True, timeout=80,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer

@@ -8,13 +8,8 @@ callbacks. A worker belongs to a session only while the session is open.
 # Each call crosses from the worker's thread into the event loop and back. anyio's own crossing
 # costs six times the bare one, so this module talks to the loop directly.
 import asyncio
-import os
-import signal
-import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from queue import SimpleQueue
 from typing import Any, Final
 
 import anyio
@@ -27,27 +22,16 @@ from toolfold.errors import (
     BadCall,
     NotFound,
     RunError,
-    RunTimedOut,
     ToolfoldError,
     UpstreamTimedOut,
     ValueRejected,
 )
-from toolfold.jsontypes import Json
+from toolfold.sandbox.drive import Drive
 from toolfold.sandbox.native import native_modules
-from toolfold.sandbox.sandbox import (
-    Failure,
-    FailureKind,
-    GuestCall,
-    GuestOutcome,
-    Modules,
-    OnCall,
-    Program,
-)
-from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
+from toolfold.sandbox.sandbox import GuestCall, GuestOutcome, Modules, OnCall, Program
 
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
-_STOPPED: Final = -1  # in place of a call's id: wake up, the run is being stopped
 
 
 class MontySandbox:
@@ -133,7 +117,7 @@ class MontySession:
             def post(call_id: int, call: GuestCall) -> None:
                 loop.call_soon_threadsafe(start, call_id, call)
 
-            drive = _Drive(self._native, self._limits, self._names, self._awaited, post)
+            drive = Drive(self._native, self._limits, self._names, self._awaited, post)
             async with _stopping(drive, self._limits.wall_time_s):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
@@ -145,7 +129,7 @@ class MontySession:
 
 
 @asynccontextmanager
-async def _stopping(drive: "_Drive", wall_time_s: float) -> AsyncIterator[None]:
+async def _stopping(drive: Drive, wall_time_s: float) -> AsyncIterator[None]:
     """Stop `drive` when the wall clock runs out, or when the caller is cancelled.
 
     Waiting for a thread cannot be cancelled; this task can, and it makes the thread end.
@@ -169,7 +153,7 @@ async def _stopping(drive: "_Drive", wall_time_s: float) -> AsyncIterator[None]:
         watchers.cancel_scope.cancel()
 
 
-async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: "_Drive") -> None:
+async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: Drive) -> None:
     """Answer one call. Whatever happens, the thread that waits for it hears of it."""
     try:
         if call.function == "sleep":
@@ -188,7 +172,7 @@ async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: "_Drive
 def _guest_exception(error: ToolfoldError) -> str:
     """Name the exception that guest code sees; classes of ours could not be caught by name."""
     match error:
-        case UpstreamTimedOut() | RunTimedOut():
+        case UpstreamTimedOut():
             return "TimeoutError"
         case BadCall():
             return "TypeError"
@@ -196,263 +180,3 @@ def _guest_exception(error: ToolfoldError) -> str:
             return "NameError"
         case _:
             return "RuntimeError"
-
-
-class _Stopped(Exception):
-    """Leave the loop of `_Drive`; the reason is in its `_stop`."""
-
-
-class _Drive:
-    """One program driven to its end, in a thread of its own."""
-
-    def __init__(
-        self,
-        native: monty.MontySession,
-        limits: Limits,
-        names: frozenset[str],
-        awaited: Mapping[str, frozenset[int]],
-        post: Callable[[int, GuestCall], None],
-    ) -> None:
-        self.answers: SimpleQueue[tuple[int, dict[str, Any]]] = SimpleQueue()
-        self.finished = False
-        self._native = native
-        self._limits = limits
-        self._names = names
-        self._awaited = awaited
-        self._post = post
-        self._budget = ValueBudget(
-            nodes=limits.value_nodes, depth=limits.value_depth, size_bytes=limits.value_bytes
-        )
-        self._ready: dict[int, dict[str, Any]] = {}
-        self._stop: Failure | None = None
-        self._in_guest = False
-        self._worker = native.worker_pid
-        self._calls = 0
-        self._slept_s = 0.0
-        self._waiting_s = 0.0
-        self._output = _Output(limits.output_bytes)
-
-    @property
-    def was_stopped(self) -> bool:
-        """Whether `stop` ended the run, rather than the code itself."""
-        return self._stop is not None
-
-    def stop(self, kind: FailureKind, message: str) -> None:
-        """End the run before its next step. Called from the event loop; the first reason holds."""
-        if self._stop is not None or self.finished:
-            return
-        self._stop = Failure(kind=kind, message=message)
-        self.answers.put((_STOPPED, {}))
-        if self._in_guest and self._worker is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self._worker, signal.SIGKILL)
-
-    def run(self, source: str) -> GuestOutcome:
-        """Run `source` to the end and say what came of it. Raises nothing of the guest's."""
-        started = time.perf_counter()
-        value: Json = None
-        failure: Failure | None = None
-        try:
-            value = self._display(self._complete(source))
-        except _Stopped:
-            failure = self._stop
-        except ValueRejected as error:
-            failure = Failure(kind="value", message=str(error))
-        except monty.MontyError as error:
-            failure = self._stop or _failure(error, self._limits)
-        elapsed = time.perf_counter() - started
-        return GuestOutcome(
-            output=self._output.text,
-            output_dropped=self._output.dropped,
-            value=value,
-            failure=failure,
-            guest_s=elapsed - self._waiting_s,
-            waiting_s=self._waiting_s,
-        )
-
-    def _complete(self, source: str) -> object:
-        snapshot = self._resume(
-            lambda: self._native.feed_start(source, print_callback=self._output.write)
-        )
-        while not isinstance(snapshot, monty.MontyComplete):
-            snapshot = self._step(snapshot)
-        return snapshot.output
-
-    def _resume(self, step: Callable[[], monty.SyncSnapshot]) -> monty.SyncSnapshot:
-        """Let the guest go on, unless the run has been stopped.
-
-        The flag is raised before `_stop` is read and `stop` reads it after setting `_stop`, so one
-        of the two always sees the other.
-        """
-        self._in_guest = True
-        try:
-            if self._stop is not None:
-                raise _Stopped
-            return step()
-        finally:
-            self._in_guest = False
-
-    def _step(self, snapshot: monty.SyncSnapshot) -> monty.SyncSnapshot:
-        if isinstance(snapshot, monty.FunctionSnapshot):
-            if snapshot.is_os_function:
-                return self._system_call(snapshot)
-            return self._call(snapshot)
-        if isinstance(snapshot, monty.FutureSnapshot):
-            return self._settle(snapshot)
-        assert isinstance(snapshot, monty.NameLookupSnapshot)  # noqa: S101
-        return self._look_up(snapshot)
-
-    def _call(self, snapshot: monty.FunctionSnapshot) -> monty.SyncSnapshot:
-        self._calls += 1
-        if self._calls > self._limits.calls:
-            self.stop("calls", f"The run made more than {self._limits.calls:,} tool calls.")
-            raise _Stopped
-        args = admit(snapshot.args, self._budget)
-        kwargs = admit(snapshot.kwargs, self._budget)
-        self._post(
-            snapshot.call_id,
-            GuestCall(snapshot.function_name, tuple(args), kwargs),  # type: ignore[arg-type]
-        )
-        if self._is_awaited(snapshot.position):
-            return self._resume(lambda: snapshot.resume({"future": ...}))
-        return self._answer(snapshot, self._wait_for(snapshot.call_id))
-
-    def _answer(
-        self, snapshot: monty.FunctionSnapshot, answer: dict[str, Any]
-    ) -> monty.SyncSnapshot:
-        return self._resume(lambda: snapshot.resume(answer))  # type: ignore[arg-type]
-
-    def _is_awaited(self, position: monty.SourceRange) -> bool:
-        return position.start in self._awaited.get(position.filename, ())
-
-    def _wait_for(self, call_id: int) -> dict[str, Any]:
-        while call_id not in self._ready:
-            self._receive()
-        return self._ready.pop(call_id)
-
-    def _settle(self, snapshot: monty.FutureSnapshot) -> monty.SyncSnapshot:
-        """Give the guest every awaited answer that has come, waiting for the first."""
-        pending = snapshot.pending_call_ids
-        while not (settled := [call_id for call_id in pending if call_id in self._ready]):
-            self._receive()
-        answers = {call_id: self._ready.pop(call_id) for call_id in settled}
-        return self._resume(lambda: snapshot.resume(answers))  # type: ignore[arg-type]
-
-    def _receive(self) -> None:
-        """Take at least one answer from the queue, and all that are there."""
-        waited_from = time.perf_counter()
-        arrived = deque([self.answers.get()])
-        self._waiting_s += time.perf_counter() - waited_from
-        while not self.answers.empty():
-            arrived.append(self.answers.get())
-        for call_id, answer in arrived:
-            if call_id == _STOPPED:
-                raise _Stopped
-            self._ready[call_id] = answer
-
-    def _look_up(self, snapshot: monty.NameLookupSnapshot) -> monty.SyncSnapshot:
-        name = snapshot.variable_name
-        if snapshot.object_id is None and name in self._names:
-            stand_in = lambda *_: None  # noqa: E731  # the interpreter takes its __name__
-            stand_in.__name__ = name
-            return self._resume(lambda: snapshot.resume(value=stand_in))
-        return self._resume(snapshot.resume)
-
-    def _system_call(self, snapshot: monty.FunctionSnapshot) -> monty.SyncSnapshot:
-        name = str(snapshot.function_name)
-        if name in {"import", "import_stubs"}:
-            return self._resume(snapshot.resume_auto)
-        if name.endswith("sleep"):
-            return self._sleep(snapshot, is_async=name == "asyncio.sleep")
-        return self._resume(snapshot.resume_not_handled)
-
-    def _sleep(self, snapshot: monty.FunctionSnapshot, *, is_async: bool) -> monty.SyncSnapshot:
-        seconds = _seconds(snapshot.args)
-        self._slept_s += seconds
-        if self._slept_s > self._limits.sleep_s:
-            message = f"The run may sleep {self._limits.sleep_s:g} s in all."
-            return self._answer(snapshot, {"exc_type": "TimeoutError", "message": message})
-        self._post(snapshot.call_id, GuestCall("sleep", (seconds,), {}))
-        if is_async:
-            return self._resume(lambda: snapshot.resume({"future": ...}))
-        return self._answer(snapshot, self._wait_for(snapshot.call_id))
-
-    def _display(self, value: object) -> Json:
-        return admit_for_display(value, self._budget)
-
-
-def _seconds(args: tuple[Any, ...]) -> float:
-    seconds = args[0] if args else 0.0
-    return max(0.0, float(seconds)) if isinstance(seconds, int | float) else 0.0
-
-
-class _Output:
-    """What the guest printed, up to a limit; the rest is counted and dropped."""
-
-    def __init__(self, limit: int) -> None:
-        self._parts: list[str] = []
-        self._room = limit
-        self.dropped = 0
-
-    def write(self, _stream: str, text: str) -> None:
-        kept = text[: self._room]
-        self._room -= len(kept)
-        self.dropped += len(text) - len(kept)
-        if kept:
-            self._parts.append(kept)
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-
-def _failure(error: monty.MontyError, limits: Limits) -> Failure:
-    """Translate what the interpreter raised."""
-    if isinstance(error, monty.MontyCrashedError):
-        if error.timed_out:
-            return _timed_out(limits)
-        return Failure(
-            kind="crash",
-            message="The process that ran the code died and its variables are lost. "
-            "The next run starts afresh.",
-        )
-    if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
-        return Failure(kind="error", message=str(error))
-    message = error.display("type-msg")
-    kind = _kind(message)
-    if kind == "timeout":
-        return _timed_out(limits)
-    if kind == "memory":
-        return Failure(
-            kind=kind,
-            message=f"The code used more than {limits.memory_bytes >> 20} MB of memory. "
-            "Work in smaller pieces.",
-        )
-    frames = error.traceback()
-    return Failure(
-        kind=kind,
-        message=message,
-        traceback=error.display("traceback"),
-        line=frames[-1].line if frames else None,
-    )
-
-
-def _timed_out(limits: Limits) -> Failure:
-    return Failure(
-        kind="timeout",
-        message=f"The code ran for more than {limits.guest_time_s:g} s, tool calls not counted. "
-        "Look for an endless loop, or do less in one run.",
-    )
-
-
-_LIMIT_MESSAGES: tuple[tuple[str, FailureKind], ...] = (
-    ("TimeoutError: feed time limit exceeded", "timeout"),
-    ("TimeoutError: turn time limit exceeded", "timeout"),
-    ("MemoryError: memory limit exceeded", "memory"),
-    ("MemoryError: the worker exceeded its memory limit", "memory"),
-    ("NotImplementedError: The monty", "unsupported"),
-)
-
-
-def _kind(message: str) -> FailureKind:
-    return next((kind for start, kind in _LIMIT_MESSAGES if message.startswith(start)), "error")

@@ -28,5 +28,5 @@ class _ModuleFactory:
 
 
 def _never_called(*_: object, **__: object) -> None:
-    """Stand for a host function. Calls reach `_Drive` as snapshots instead."""
+    """Stand for a host function. Calls reach `Drive` as snapshots instead."""
     raise AssertionError
