@@ -63,12 +63,16 @@ class Row:
 
 async def measure(server: str, *, quick: bool) -> list[Row]:
     """Do all jobs each way, on a graph for each, and return what that took."""
-    with tempfile.TemporaryDirectory(prefix="toolfold-demo-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="toolfold-demo-") as name,
+        Path(os.devnull).open("w") as nowhere,  # npm's server greets on its standard error
+    ):
         folder = Path(name)
+        direct_server = server_entry(server, folder / "direct.jsonl")
         toolfold = toolfold_over(server_entry(server, folder / "code.jsonl"), folder)
         async with (
-            conversing(server_entry(server, folder / "direct.jsonl"), folder / "direct.log") as one,
-            conversing(toolfold, folder / "code.log") as other,
+            conversing(direct_server, errors=nowhere) as one,
+            conversing(toolfold, errors=sys.stderr) as other,
         ):
             direct, code = DirectCalls(one), Code(other)
             if quick:
@@ -177,15 +181,25 @@ def print_next_steps() -> None:
 
 
 def main() -> None:
-    """Run the demo and print what came of it."""
+    """Run the demo and print what came of it; exit with 1 where something went wrong."""
     parser = argparse.ArgumentParser(description="A batch job by direct MCP calls and by code.")
     parser.add_argument("--quick", action="store_true", help="5 records only")
     parser.add_argument("--server", choices=["npm", "python"], help="npm's, where it can run")
     arguments = parser.parse_args()
     server = arguments.server or choose_server()
-    rows = anyio.run(partial(measure, server, quick=arguments.quick))
+    try:
+        rows = anyio.run(partial(measure, server, quick=arguments.quick))
+    except ExceptionGroup as group:
+        sys.exit(f"demo: {_innermost(group)}")
     print_report(rows, size=5 if arguments.quick else 50)
     print_next_steps()
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return what went wrong itself: each connection that it passed has put a group around it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from demo_jobs import Job, Records
 from mcp import Client, StdioServerParameters
@@ -60,16 +59,14 @@ class Conversation:
 
 
 @asynccontextmanager
-async def conversing(server: dict[str, Any], log_file: Path) -> AsyncIterator[Conversation]:
+async def conversing(server: dict[str, Any], errors: TextIO) -> AsyncIterator[Conversation]:
     """Start the server of an `mcpServers` entry, connect to it as an agent would, end it."""
-    with log_file.open("w", encoding="utf-8") as log:
-        parameters = StdioServerParameters(**server, cwd=log_file.parent)
-        async with Client(stdio_client(parameters, errlog=log)) as client:
-            definitions = [
-                {"name": t.name, "description": t.description, "inputSchema": t.input_schema}
-                for t in (await client.list_tools()).tools
-            ]
-            yield Conversation(client, _compact(definitions))
+    async with Client(stdio_client(StdioServerParameters(**server), errlog=errors)) as client:
+        definitions = [
+            {"name": t.name, "description": t.description, "inputSchema": t.input_schema}
+            for t in (await client.list_tools()).tools
+        ]
+        yield Conversation(client, _compact(definitions))
 
 
 class DirectCalls:

@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, load_config
 from toolfold.config.trust import Trust
+
+# Many tests may share one slow machine.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from place import unhurried
 
 from toolfold.config.expand import expand
 from toolfold.errors import ConfigError
@@ -43,6 +44,7 @@ def test_an_input_that_only_an_editor_can_ask_for_is_named() -> None:
         expand("Bearer ${input:api-key}", ENVIRON)
 
 
+@unhurried
 @given(st.text())
 def test_text_without_a_dollar_stays_as_it_is(text: str) -> None:
     text = text.replace("$", "")
@@ -50,6 +52,7 @@ def test_text_without_a_dollar_stays_as_it_is(text: str) -> None:
     assert expand(text, ENVIRON) == text
 
 
+@unhurried
 @given(NAMES, st.text(), st.text().map(lambda text: text.replace("$", "")))
 def test_a_value_is_put_in_whole_and_never_expanded_again(
     name: str, value: str, around: str
@@ -59,6 +62,7 @@ def test_a_value_is_put_in_whole_and_never_expanded_again(
     assert expand(text, {name: value}) == f"{around}{value}{around}"
 
 
+@unhurried
 @given(NAMES, st.text().map(lambda text: text.replace("}", "")))
 def test_a_default_stands_in_whole_for_an_absent_variable(name: str, default: str) -> None:
     if "${input:" not in default:

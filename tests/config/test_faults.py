@@ -2,17 +2,20 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from place import unhurried
 
 from toolfold.config.faults import shown
 
 
+@unhurried
 @given(st.text(st.characters()))
 def test_shown_text_is_printable_and_short(text: str) -> None:
     assert shown(text, max_chars=20).isprintable()
     assert len(shown(text, max_chars=20)) <= 21
 
 
-@given(st.text(max_size=200).filter(str.isprintable))
+@unhurried
+@given(st.text(st.characters().filter(str.isprintable), max_size=200))
 def test_short_printable_text_is_shown_as_it_is(text: str) -> None:
     assert shown(text) == text
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from place import unhurried
 
 from toolfold.config.servers import ServerConfig, config_hash
 
@@ -64,6 +65,7 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     )
 
 
+@unhurried
 @given(st.data(), PAIRS, PAIRS)
 def test_the_hash_does_not_depend_on_the_order_of_pairs(
     data: st.DataObject, env: dict[str, str], headers: dict[str, str]
@@ -78,6 +80,7 @@ def test_the_hash_does_not_depend_on_the_order_of_pairs(
     assert config_hash(one) == config_hash(other)
 
 
+@unhurried
 @given(st.lists(st.text()), st.lists(st.text()))
 def test_different_arguments_have_different_hashes(one: list[str], other: list[str]) -> None:
     hashes = [config_hash(replace(SERVER, args=tuple(args))) for args in (one, other)]

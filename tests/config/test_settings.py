@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from place import Place
+from place import Place, unhurried
 
 from toolfold.config.servers import ServerFault, ServerOptions
 from toolfold.config.settings import Limits, Settings, load_config
@@ -436,6 +436,7 @@ def test_a_project_may_loosen_nothing_and_is_told_so(place: Place) -> None:
     assert {fault.source for fault in config.faults} == {place.project_settings}
 
 
+@unhurried
 @given(user=st.integers(1, 10**6), project=st.integers(1, 10**6))
 def test_a_projects_limit_counts_when_it_is_the_smaller(
     tmp_path_factory: pytest.TempPathFactory, user: int, project: int

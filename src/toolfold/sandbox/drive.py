@@ -15,7 +15,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.failures import failure_of
-from toolfold.sandbox.sandbox import Failure, FailureKind, GuestCall, GuestOutcome
+from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
 _STOPPED: Final = -1  # in place of a call's id: wake up, the run is being stopped
@@ -61,11 +61,11 @@ class Drive:
         """Whether `stop` ended the run, rather than the code itself."""
         return self._stop is not None
 
-    def stop(self, kind: FailureKind, message: str, line: int | None = None) -> None:
+    def stop(self, reason: Failure) -> None:
         """End the run before its next step. The first reason holds."""
         if self._stop is not None or self.finished:
             return
-        self._stop = Failure(kind=kind, message=message, line=line)
+        self._stop = reason
         self.answers.put((_STOPPED, {}))
         if self._in_guest and self._worker is not None:
             with suppress(ProcessLookupError):
@@ -135,7 +135,8 @@ class Drive:
             return self._resume(snapshot.resume_auto)  # a NameError where the code calls it
         self._calls += 1
         if self._calls > self._limits.calls:
-            self.stop("calls", f"The run made more than {self._limits.calls:,} tool calls.")
+            message = f"The run made more than {self._limits.calls:,} tool calls."
+            self.stop(Failure(kind="calls", message=message, line=self._line(snapshot.position)))
             raise _Stopped
         self._post(snapshot.call_id, self._received(name, snapshot))
         if self._is_awaited(snapshot.position):
@@ -147,7 +148,8 @@ class Drive:
             args = admit(_converted(lambda: snapshot.args), self._budget)
             kwargs = admit(_converted(lambda: snapshot.kwargs), self._budget)
         except ValueRejected as error:
-            self.stop("value", f"{name} was not called. {error}", self._line(snapshot.position))
+            message = f"{name} was not called. {error}"
+            self.stop(Failure(kind="value", message=message, line=self._line(snapshot.position)))
             raise _Stopped from error
         return GuestCall(name, tuple(args), kwargs)  # type: ignore[arg-type]
 

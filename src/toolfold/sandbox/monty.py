@@ -8,8 +8,10 @@ callbacks. A worker belongs to a session only while the session is open.
 # Each call crosses from the worker's thread into the event loop and back. anyio's own crossing
 # costs six times the bare one, so this module talks to the loop directly.
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -28,7 +30,15 @@ from toolfold.errors import (
 )
 from toolfold.sandbox.drive import Drive
 from toolfold.sandbox.native import native_modules
-from toolfold.sandbox.sandbox import GuestCall, GuestOutcome, Modules, OnCall, Program
+from toolfold.sandbox.sandbox import (
+    Failure,
+    FailureKind,
+    GuestCall,
+    GuestOutcome,
+    Modules,
+    OnCall,
+    Program,
+)
 
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
@@ -106,6 +116,7 @@ class MontySession:
     async def run(self, program: Program, on_call: OnCall) -> GuestOutcome:
         """Run `program`; see `Session.run`."""
         loop = asyncio.get_running_loop()
+        deadline = anyio.current_time() + self._limits.wall_time_s
         # Functions of earlier programs are called from later ones: keep what each awaits, under
         # the name that the interpreter gives its source.
         self._awaited[f"<python-input-{len(self._awaited)}>"] = program.awaited
@@ -122,9 +133,11 @@ class MontySession:
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
                 )
-            if drive.was_stopped:
-                calls.cancel_scope.cancel()
+            # What the code began and did not wait for has the rest of the wall time.
+            calls.cancel_scope.deadline = -math.inf if drive.was_stopped else deadline
         await anyio.lowlevel.checkpoint_if_cancelled()
+        if calls.cancel_scope.cancel_called and outcome.failure is None:
+            return replace(outcome, failure=_out_of_time(self._limits.wall_time_s))
         return outcome
 
 
@@ -138,12 +151,9 @@ async def _stopping(drive: Drive, wall_time_s: float) -> AsyncIterator[None]:
     async def watch() -> None:
         try:
             await anyio.sleep(wall_time_s)
-            drive.stop(
-                "timeout",
-                f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
-            )
+            drive.stop(_out_of_time(wall_time_s))
         except anyio.get_cancelled_exc_class():
-            drive.stop("cancelled", "The run was cancelled.")
+            drive.stop(Failure(kind="cancelled", message="The run was cancelled."))
             raise
 
     async with anyio.create_task_group() as watchers:
@@ -151,6 +161,13 @@ async def _stopping(drive: Drive, wall_time_s: float) -> AsyncIterator[None]:
         yield
         drive.finished = True
         watchers.cancel_scope.cancel()
+
+
+def _out_of_time(wall_time_s: float) -> Failure:
+    return Failure(
+        kind="timeout",
+        message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
+    )
 
 
 async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: Drive) -> None:
@@ -162,7 +179,8 @@ async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: Drive) 
         else:
             answer = {"return_value": await on_call(call)}
     except RunError as error:
-        drive.stop("value" if isinstance(error, ValueRejected) else "error", str(error))
+        kind: FailureKind = "value" if isinstance(error, ValueRejected) else "error"
+        drive.stop(Failure(kind=kind, message=str(error)))
         return
     except ToolfoldError as error:
         answer = {"exc_type": _guest_exception(error), "message": str(error)}

@@ -7,7 +7,7 @@ plain JSON that nobody downstream needs to fear.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -66,8 +66,7 @@ class _Walk:
             )
         kind = type(value)
         if kind is str:
-            self._spend(len(value))  # type: ignore[arg-type]
-            return value  # type: ignore[return-value]
+            return self._text(value)  # type: ignore[arg-type]
         if value is None or kind is bool:
             return value  # type: ignore[return-value]
         if kind is dict:
@@ -106,10 +105,13 @@ class _Walk:
     def _key(self, key: object, depth: int) -> str:
         """Keys become text as `json.dumps` would make them."""
         if type(key) is str:
-            self._spend(len(key))
-            return key
+            return self._text(key)
         plain = self.visit(key, depth)
         return plain if isinstance(plain, str) else json.dumps(plain)
+
+    def _text(self, text: str) -> str:
+        self._spend(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
+        return text
 
     def _integer(self, value: int) -> Json:
         if value.bit_length() > _LARGEST_INT_BITS:
@@ -124,7 +126,7 @@ class _Walk:
 
     def _uncommon(self, value: object, depth: int) -> Json:
         if isinstance(value, set | frozenset):
-            return self._sequence(_in_order(value), depth)
+            return self._sequence(self._in_order(value), depth)
         if isinstance(value, tuple):
             return self._sequence(value, depth)
         if isinstance(value, str):
@@ -139,9 +141,19 @@ class _Walk:
                 return self.visit(as_text(value), depth)
         return self._object(value, depth)
 
+    def _in_order(self, values: set[object] | frozenset[object]) -> Collection[object]:
+        """Sort text and numbers, so that equal code sends equal arguments; sets have no order."""
+        kinds = {type(each) for each in values} if len(values) <= self._budget.nodes else {object}
+        if kinds <= {str} or kinds <= {int, float}:
+            return sorted(values)  # type: ignore[type-var]
+        return values
+
     def _object(self, value: object, depth: int) -> Json:
+        if isinstance(value, BaseException):
+            kind = type(value).__name__
+            return self._foreign(f"an exception, {kind}; use str(...) of it", f"{kind}: {value}")
         attributes = getattr(value, "attributes", None)
-        name = getattr(value, "name", None)
+        name = getattr(value, "name", None) or getattr(value, "__name__", None)
         if isinstance(attributes, dict) and (attributes or not self._strict):
             plain = self._mapping(attributes, depth)
             return plain if self._strict else {str(name): plain}
@@ -151,15 +163,7 @@ class _Walk:
     def _foreign(self, what: str, shown: str) -> Json:
         if self._strict:
             raise ValueRejected(f"A tool argument holds {what}.")
-        return shown
-
-
-def _in_order(values: set[object] | frozenset[object]) -> list[object]:
-    """Sets have no order; sort where possible, so that equal code sends equal arguments."""
-    try:
-        return sorted(values)  # type: ignore[type-var]
-    except TypeError:
-        return list(values)
+        return self._text(shown)
 
 
 _AS_TEXT: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (

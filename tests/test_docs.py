@@ -1,0 +1,62 @@
+import dataclasses
+import re
+
+import pytest
+from support import ROOT
+
+from toolfold.config.servers import ServerOptions
+from toolfold.config.settings import Limits, Settings
+from toolfold.entrypoints.cli import _parser
+from toolfold.execution.plan import make_plan
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    [subcommands] = [a for a in _parser()._actions if hasattr(a, "choices") and a.choices]
+    return list(subcommands.choices)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_stands_in_the_readme(command: str) -> None:
+    assert f"| `toolfold {command}" in read("README.md")
+
+
+@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings])
+def test_every_setting_is_documented_with_its_default(kind: type) -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.M))
+    words = {None: "none", True: "true", False: "false"}
+    for setting in dataclasses.fields(kind):
+        default = setting.default
+        if default is dataclasses.MISSING:
+            continue
+        shown = words.get(default) if default is None or default is True else default
+        shown = f'"{shown}"' if isinstance(default, str) else shown
+        expected = f"{shown:g}" if isinstance(shown, float) else str(shown)
+        assert rows.get(setting.name) == expected, setting.name
+
+
+def test_the_tree_in_the_architecture_names_every_module() -> None:
+    tree = read("docs/architecture.md")
+    modules = {path.name for path in (ROOT / "src" / "toolfold").rglob("*.py")} - {"__init__.py"}
+
+    assert [name for name in sorted(modules) if f" {name} " not in tree] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/code.md"])
+def test_the_code_in_the_documents_is_code_that_could_run(page: str) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", read(page), re.S)
+
+    assert blocks
+    for block in blocks:
+        assert make_plan(block, max_bytes=100_000).unsupported == ()
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "bench" / "README.md"]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
