@@ -86,7 +86,7 @@ records.create_entities(entities=people)
 found = records.search_nodes(query="person")["entities"]
 facts = [{"entityName": p["name"], "contents": ["team: blue"]} for p in found]
 records.add_observations(observations=facts)
-records.delete_entities(entity_names=["Cy"])
+records.delete_entities(entityNames=["Cy"])
 f"{len(before)} before, {len(found)} people found, Cy deleted"
 """,
 )

@@ -112,7 +112,7 @@ class Code:
     async def fill(self, records: Records) -> None:
         """Replace all that the graph holds."""
         old = [record["name"] for record in await self.read()]
-        await self.execute(f"import records\nrecords.delete_entities(entity_names={old})")
+        await self.execute(f"import records\nrecords.delete_entities(entityNames={old})")
         await self.execute(f"import records\nlen(records.create_entities(entities={records}))")
 
     async def read(self) -> Records:

@@ -1,17 +1,16 @@
 """What every test can ask for."""
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import write_config
+from support import MakeApp, MakeConfig, Running, write_config
 
-from toolfold.app import App, running_app
+from toolfold.app import running_app
 from toolfold.config.settings import Config, load_config
-from toolfold.execution.report import RunResult
 
 
 @pytest.fixture
@@ -23,20 +22,6 @@ def anyio_backend() -> str:
 def home(tmp_path: Path) -> Path:
     """A toolfold of its own: empty, and not the user's."""
     return tmp_path / "home"
-
-
-MakeConfig = Callable[..., Config]
-MakeApp = Callable[..., AbstractAsyncContextManager["Running"]]
-
-
-class Running:
-    """A running app with the one door that tests use most."""
-
-    def __init__(self, app: App) -> None:
-        self.app = app
-
-    async def run(self, code: str, **options: Any) -> RunResult:
-        return await self.app.runtime.run(code, **options)
 
 
 @pytest.fixture

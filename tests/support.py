@@ -4,10 +4,16 @@ import json
 import shutil
 import socket
 import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from toolfold.app import App
+from toolfold.config.settings import Config
+from toolfold.execution.report import RunResult
 
 ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -82,3 +88,17 @@ def free_port() -> int:
 def _skip_unless_there(path: Path, what: str) -> None:
     if not path.exists():
         pytest.skip(f"{what} is not installed; `make tools` installs it.")
+
+
+MakeConfig = Callable[..., Config]
+MakeApp = Callable[..., AbstractAsyncContextManager["Running"]]
+
+
+class Running:
+    """A running app with the one door that tests use most."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def run(self, code: str, **options: Any) -> RunResult:
+        return await self.app.runtime.run(code, **options)

@@ -3,6 +3,7 @@
 The upstream answers at once and in process, so what remains is what toolfold itself adds.
 """
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,7 +36,8 @@ class NullUpstream:
         self.known_tools = (ListedTool(name="call", input_schema=cast(Any, _SCHEMA)),)
         self.fault = None
         self.protocol = None
-        self._answer = types.CallToolResult(content=[], structured_content=answer)
+        text = types.TextContent(type="text", text=json.dumps(answer))
+        self._answer = types.CallToolResult(content=[text], structured_content=answer)
 
     async def tools(self, **_: object) -> tuple[ListedTool, ...]:
         return self.known_tools

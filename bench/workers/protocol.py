@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,11 +25,9 @@ async def connected(told: dict[str, Any]) -> AsyncIterator[Client]:
     """Start the server that the spec names and connect the official SDK's client to it."""
     command, *arguments = told["command"]
     parameters = StdioServerParameters(command=command, args=arguments, env=told["env"])
-    with open(os.devnull, "w") as silence:  # noqa: PTH123  # os.devnull is no path to build on
-        transport = stdio_client(parameters, errlog=silence)
-        async with Client(transport, mode=told.get("mode", "auto")) as client:
-            await client.list_tools()
-            yield client
+    async with Client(stdio_client(parameters), mode=told.get("mode", "auto")) as client:
+        await client.list_tools()
+        yield client
 
 
 async def answer(work: Callable[[int], Awaitable[None]], *, repeats: int = 1) -> None:

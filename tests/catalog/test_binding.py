@@ -49,7 +49,7 @@ def test_positions_follow_the_order_in_which_the_schema_requires_them() -> None:
 def test_keywords_are_identifiers_or_the_spelling_of_the_schema() -> None:
     expected = {"title": "Broken", "issueNumber": 7, "from": "me"}
 
-    assert bind(ISSUE, ["Broken"], {"issue_number": 7, "from_": "me"}) == expected
+    assert bind(ISSUE, ["Broken"], {"issueNumber": 7, "from_": "me"}) == expected
     assert bind(ISSUE, ["Broken"], {"issueNumber": 7, "from": "me"}) == expected
 
 
@@ -60,7 +60,7 @@ def test_none_leaves_an_optional_parameter_out_unless_null_is_a_value() -> None:
 
 
 def test_none_for_a_required_parameter_is_sent() -> None:
-    assert bind(ISSUE, [None], {"issue_number": 7})["title"] is None
+    assert bind(ISSUE, [None], {"issueNumber": 7})["title"] is None
 
 
 def test_a_misspelt_parameter_is_refused_with_the_nearest_one_and_the_signature() -> None:
@@ -69,18 +69,18 @@ def test_a_misspelt_parameter_is_refused_with_the_nearest_one_and_the_signature(
 
     assert str(refused.value) == (
         "github.create_issue() has no parameter 'bdoy'. Did you mean 'body'?"
-        " Call it as github.create_issue(title, issue_number, body=…, from_=…, assignee=…)."
+        " Call it as github.create_issue(title, issueNumber, body=…, from_=…, assignee=…)."
     )
 
 
 def test_missing_parameters_are_named() -> None:
-    with pytest.raises(BadCall, match=r"create_issue\(\) needs parameters 'title', 'issue_number'"):
+    with pytest.raises(BadCall, match=r"create_issue\(\) needs parameters 'title', 'issueNumber'"):
         bind(ISSUE, [], {})
 
 
 @pytest.mark.parametrize(
     "kwargs",
-    [{"title": "again", "issue_number": 7}, {"issue_number": 7, "issueNumber": 8}],
+    [{"title": "again", "issueNumber": 7}, {"from_": "a", "from": "b", "issueNumber": 8}],
     ids=["by position and by name", "under both spellings"],
 )
 def test_a_parameter_given_twice_is_refused(kwargs: dict[str, Any]) -> None:

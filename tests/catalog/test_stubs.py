@@ -118,12 +118,12 @@ class Label(TypedDict):
     name: str
     color: NotRequired[str | None]
 Result = TypedDict('Result', {'url': str, '@id': NotRequired[int]})
-def create_issue(owner: str, title: str, *, body: str | None = None, labels: list[Label] | None = None, per_page: int | None = None, state: Literal['open', 'closed'] | None = None) -> Result:
+def create_issue(owner: str, title: str, *, body: str | None = None, labels: list[Label] | None = None, perPage: int | None = None, state: Literal['open', 'closed'] | None = None) -> Result:
     """Open a new issue in a repository. Nobody is notified. Returns: The issue.
 
     title: What it is about
     body: All the "details", in C:\\\\new markdown
-    per_page: How many (default 30)
+    perPage: How many (default 30)
     state: Wanted state
     """
 ''')  # noqa: E501
@@ -134,7 +134,7 @@ def test_the_checker_reads_a_module_without_documentation() -> None:
 from typing import Any, Awaitable, Literal, NotRequired, TypedDict
 from ty_extensions import Intersection
 CreateIssueResult = TypedDict('CreateIssueResult', {'url': str, '@id': NotRequired[int]})
-def create_issue(owner: str, title: str, *, body: str | None = None, labels: list[dict[str, Any]] | None = None, per_page: int | None = None, state: Literal['open', 'closed'] | None = None) -> Intersection[CreateIssueResult, Awaitable[CreateIssueResult]]: ...
+def create_issue(owner: str, title: str, *, body: str | None = None, labels: list[dict[str, Any]] | None = None, perPage: int | None = None, state: Literal['open', 'closed'] | None = None) -> Intersection[CreateIssueResult, Awaitable[CreateIssueResult]]: ...
 createIssue = create_issue
 """)  # noqa: E501
 
@@ -143,10 +143,10 @@ def test_a_search_hit_is_one_line() -> None:
     (tool,) = tools_of("github", [ISSUE])
 
     assert signature(tool) == snapshot(
-        "github.create_issue(owner, title, body=…, labels=…, per_page=…, state=…)"
+        "github.create_issue(owner, title, body=…, labels=…, perPage=…, state=…)"
     )
     assert brief(tool) == snapshot(
-        "github.create_issue(owner, title, body=…, labels=…, per_page=…, state=…):"
+        "github.create_issue(owner, title, body=…, labels=…, perPage=…, state=…):"
         " Open a new issue in a repository."
     )
 
@@ -192,6 +192,22 @@ def test_a_recursive_schema_becomes_a_type_that_names_itself() -> None:
     assert "class Node(TypedDict, total=False):\n    next: Node\n" in render_stub(tool)
 
 
+@pytest.mark.parametrize("key", ["a-b", "class", "__mangled", "ﬁ", ""])
+def test_a_key_that_no_class_body_can_hold_is_written_as_text(key: str) -> None:
+    tool = tool_with({}, output_schema={"type": "object", "properties": {key: {}}})
+
+    assert f"Result = TypedDict('Result', {{{key!r}: Any}}, total=False)\n" in render_stub(tool)
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "boolean"}, {"type": ["object", "null"]}, {"const": 1}]
+)
+def test_a_result_that_cannot_be_awaitable_too_is_any_to_the_checker(schema: Any) -> None:
+    stub = module_stub([tool_with({"properties": {}}, output_schema=schema)])
+
+    assert stub.endswith("def save() -> Intersection[Any, Awaitable[Any]]: ...\n")
+
+
 def test_what_is_nested_too_deep_is_any() -> None:
     schema: Any = {"type": "string"}
     for _ in range(500):
@@ -218,7 +234,10 @@ def test_optional_parameters_are_by_keyword_and_none_leaves_them_out() -> None:
 
 
 def test_an_open_schema_takes_any_keyword() -> None:
-    assert "def save(**others: Any) -> Any:" in render_stub(tool_with({"type": "object"}))
+    tool = tool_with({"type": "object"})
+
+    assert "def save(**others: Any) -> Any:" in render_stub(tool)
+    assert signature(tool) == "files.save(**others)"
 
 
 def test_types_of_different_tools_do_not_meet() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from conftest import MakeApp
-from support import entry, node_server, test_server
+from support import MakeApp, entry, node_server, test_server
 
 PATIENCE = {"connect_timeout_s": 7}
 

@@ -42,7 +42,6 @@ def test_the_default_limits() -> None:
             "value_bytes": 8388608,
             "result_bytes": 5000000,
             "sleep_s": 60.0,
-            "parallel_calls": 64,
             "check_time_s": 5.0,
         }
     )

@@ -7,9 +7,8 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from conftest import MakeApp
 from mcp import Client, StdioServerParameters
-from support import catalogue, inspector, test_server, write_config
+from support import MakeApp, catalogue, inspector, test_server, write_config
 
 from toolfold.entrypoints.mcp_server import make_server
 from toolfold.tokens import count_tokens

@@ -115,6 +115,17 @@ def merged(schema: Json, root: Json) -> Json:
     return _merged(schema, root, set(), hops=_MAX_HOPS)
 
 
+def wrapped_result(schema: JsonObject | None) -> Json:
+    """Return the schema of the value that a server wrapped as `{"result": value}`, else None.
+
+    FastMCP wraps what is no object, because a tool's output had to be one, and marks that it did.
+    """
+    if schema is None or schema.get("x-fastmcp-wrap-result") is not True:
+        return None
+    properties = schema.get("properties")
+    return properties.get("result") if isinstance(properties, dict) else None
+
+
 def admits_null(schema: Json, root: Json) -> bool:
     """Tell whether null fits `schema`; where that is unclear, it does."""
     return _admits_null(schema, root, {}, hops=_MAX_HOPS)

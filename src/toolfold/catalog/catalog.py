@@ -214,7 +214,7 @@ class Catalog:
         """
         arguments = bind(tool, args, kwargs)
         result = await self._upstreams[tool.server].call(tool.listed, arguments, on_wait=on_wait)
-        answer = to_answer(tool.path, result, keep)
+        answer = to_answer(tool, result, keep)
         if answer.size > self._max_result_bytes:
             raise ToolFailed(
                 f"{tool.path} answered with {answer.size:,} characters; at most "

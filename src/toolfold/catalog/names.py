@@ -11,7 +11,9 @@ The rule, in order:
 4. A Python keyword gets a trailing underscore (`from_`). Builtins stay: `redis.type(...)` and
    `f(id=...)` shadow nothing. A module does shadow, so one named like a keyword, a builtin, a
    standard library module or a module of ours gets `_mcp` (`time_mcp`, `memory_mcp`).
-5. When several names meet in one identifier, the one that is spelled exactly so keeps it, else the
+5. A parameter that is an identifier as it stands keeps its spelling (`perPage`): it is read in the
+   server's documentation beside its values.
+6. When several names meet in one identifier, the one that is spelled exactly so keeps it, else the
    first in alphabetical order. Each of the others gets a digest of its own spelling
    (`get_user_3fa2`), so what it is called does not depend on what else is in the list.
 """
@@ -71,6 +73,8 @@ def _function(tool: str) -> str:
 
 
 def _parameter(name: str) -> str:
+    if name.isascii() and name.isidentifier() and name[0] != "_" and len(name) <= _MAX_CHARS:
+        return _unkeyworded(name)
     return _unkeyworded(_snake(name, fallback="arg"))
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import mcp_types as types
 
+from toolfold.catalog.binding import wrapped_result
+from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json
 
@@ -34,7 +36,7 @@ class Answer:
     size: int
 
 
-def to_answer(tool_path: str, result: types.CallToolResult, keep: Callable[[Blob], Json]) -> Answer:
+def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], Json]) -> Answer:
     """Turn a result into a value: structured content, else JSON text parsed, else text.
 
     Several blocks become a list. `keep` takes each image or binary and returns what stands for it.
@@ -45,11 +47,13 @@ def to_answer(tool_path: str, result: types.CallToolResult, keep: Callable[[Blob
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     if result.is_error:
         words = "\n".join(texts).strip() or "the server gave no reason"
-        raise ToolFailed(f"{tool_path} failed: {words[:_LONGEST_ERROR_CHARS]}")
+        raise ToolFailed(f"{tool.path} failed: {words[:_LONGEST_ERROR_CHARS]}")
     size = sum(map(len, texts))
     is_text_only = len(texts) == len(result.content)
     if result.structured_content is not None and is_text_only:
         structured: Json = result.structured_content
+        if isinstance(structured, dict) and wrapped_result(tool.listed.output_schema):
+            structured = structured.get("result")
         return Answer(structured, size or len(json.dumps(structured)))
     if is_text_only and len(texts) != 1:
         return Answer(_joined(texts), size)

@@ -9,7 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from toolfold.catalog.binding import Parameter, Parameters, merged, parameters_of, resolve
+from toolfold.catalog.binding import (
+    Parameter,
+    Parameters,
+    merged,
+    parameters_of,
+    resolve,
+    wrapped_result,
+)
 from toolfold.catalog.names import words
 from toolfold.catalog.tool import Tool
 from toolfold.jsontypes import Json, JsonObject
@@ -126,7 +133,10 @@ def _arguments(parameters: Parameters, types: "_Types") -> str:
 
 def _result(tool: Tool, classes: "_Classes") -> _Union:
     schema = tool.listed.output_schema
-    return _ANY if schema is None else _Types(schema, classes).of(schema, "Result")
+    if schema is None:
+        return _ANY
+    types = _Types(schema, classes)
+    return types.of(wrapped_result(schema) or schema, "Result")
 
 
 @dataclass(slots=True)

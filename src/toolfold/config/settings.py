@@ -74,13 +74,10 @@ class Limits:
     """Size of such a value."""
 
     result_bytes: int = 5_000_000
-    """Size of one tool result as a value; a larger one becomes a file."""
+    """Size of one tool result; a larger one is refused."""
 
     sleep_s: float = 60.0
     """Time asleep, all sleeps together."""
-
-    parallel_calls: int = 64
-    """Tool calls in flight at once, over all servers."""
 
     check_time_s: float = 5.0
     """Time to check the code before it runs."""

@@ -35,8 +35,8 @@ class Trust:
         except ConfigError:
             return False
 
-    def trust(self, path: Path) -> None:
-        """Trust the file as it is now.
+    def trust(self, path: Path) -> bytes:
+        """Trust the file as it is now, and return the content that is trusted.
 
         Raises:
             ConfigError: There is no such file, or our own cannot be read or written.
@@ -49,6 +49,7 @@ class Trust:
             raise ConfigError(f"{path}: there is no such file to trust.")
         with self._locked():
             self._write({**self._read(), str(locate(path)): _digest(content)})
+        return content
 
     def revoke(self, path: Path) -> bool:
         """Trust the file no more; return whether it was trusted with any content.

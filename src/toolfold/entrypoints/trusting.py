@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from toolfold.config.files import read_file
 from toolfold.config.paths import find_project, project_server_file
 from toolfold.config.serverfile import outline_servers
 from toolfold.config.settings import load_config
@@ -18,9 +17,9 @@ def trust_project(file: str | None, *, revoke: bool) -> int:
         was_trusted = trust.revoke(path)
         print(f"{path} is {'no longer' if was_trusted else 'not'} trusted.")
         return 0
-    trust.trust(path)
+    content = trust.trust(path)
     print(f"{path} is trusted as it is now. Its servers:")
-    for line in outline_servers(read_file(path) or b""):
+    for line in outline_servers(content):
         print(f"  {line}")
     print("An edit of the file takes the trust away. `toolfold trust --revoke` does so now.")
     return 0

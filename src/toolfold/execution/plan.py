@@ -1,23 +1,16 @@
 """Read guest code before it runs: what it imports, which calls it awaits, what cannot work."""
 
 import ast
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeGuard
 
 from toolfold.errors import CodeRejected
+from toolfold.execution.gaps import Unsupported, find_gaps
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_GATHERERS = frozenset({"gather", "wait", "as_completed"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unsupported:
-    """A construct that the interpreter lacks, and how to write it instead."""
-
-    line: int
-    construct: str
-    rewrite: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +48,26 @@ def make_plan(source: str, *, max_bytes: int) -> Plan:
         awaited=_awaited_calls(source, tree),
         imports=frozenset(_imports(nodes)),
         names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
-        unsupported=tuple(sorted(_unsupported(nodes), key=lambda found: found.line)),
+        unsupported=find_gaps(nodes),
     )
 
 
 def _parse(source: str) -> ast.Module:
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            # Python warns of "\d" and the like on the host's standard error.
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
     except SyntaxError as error:
         line = error.lineno or 1
         lines = source.split("\n")
         text = lines[line - 1].rstrip() if line <= len(lines) else ""
         raise CodeRejected(f"SyntaxError on line {line}: {error.msg}\n    {text[:200]}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError) as error:
+        raise CodeRejected("The code cannot be parsed: it is nested too deeply.") from error
+    except ValueError as error:
         raise CodeRejected(
-            "The code cannot be parsed: it is nested too deeply or holds a NUL character."
+            f"The code cannot be parsed: it holds characters that no Python text has ({error})."
         ) from error
 
 
@@ -118,7 +116,7 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Await):
-            for element in _awaited_elements(node.value):
+            for element in _elements(node.value, through_gather=True):
                 if isinstance(element, ast.Call):
                     yield element
                 elif isinstance(element, ast.Name):
@@ -128,26 +126,33 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
         yield from _calls_put_into(node, awaited_names)
 
 
-def _awaited_elements(expression: ast.expr) -> Iterator[ast.expr]:
-    """Yield what an `await` waits for: its operand, or each thing given to a `gather`."""
-    yield expression
-    if isinstance(expression, ast.Call) and _last_name(expression.func) in _GATHERERS:
-        for argument in expression.args:
-            yield from _elements(argument)
+def _elements(expression: ast.expr, *, through_gather: bool = False) -> Iterator[ast.expr]:
+    """Yield the values that `expression` holds, looking into displays and comprehensions.
+
+    With `through_gather` those given to a `gather` count too, after the call itself.
+    """
+    pending = [expression]
+    while pending:
+        current = pending.pop()
+        held = _held(current)
+        if held is not None:
+            pending.extend(held)
+            continue
+        yield current
+        if through_gather and _is_gather(current):
+            pending.extend(current.args)
 
 
-def _elements(expression: ast.expr) -> Iterator[ast.expr]:
-    """Yield the values that `expression` holds, looking into displays and comprehensions."""
-    held = _held(expression)
-    if held is None:
-        yield expression
-    else:
-        for inner in held:
-            yield from _elements(inner)
+def _is_gather(expression: ast.expr) -> TypeGuard[ast.Call]:
+    match expression:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name == "gather"
+        case _:
+            return False
 
 
 def _held(expression: ast.expr) -> Sequence[ast.expr] | None:
-    """Return what a collection or a choice is made of; None for any other expression."""
+    """Return what a collection, a part of one or a choice is made of; None for all else."""
     match expression:
         case ast.List(elts=held) | ast.Tuple(elts=held) | ast.Set(elts=held):
             return held
@@ -157,6 +162,8 @@ def _held(expression: ast.expr) -> Sequence[ast.expr] | None:
             return [held]
         case ast.Dict(values=held):
             return held
+        case ast.Subscript(value=ast.List() | ast.ListComp() as held, slice=ast.Slice()):
+            return [held]
         case ast.IfExp(body=a, orelse=b) | ast.BinOp(left=a, op=ast.Add(), right=b):
             return [a, b]
         case ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="values")):
@@ -173,88 +180,56 @@ def _elements_of_awaited_collections(nodes: list[ast.AST], awaited: set[str]) ->
     collections: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.For | ast.comprehension):
-            target, source = node.target, node.iter
-            targets = {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
+            targets = {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
             if targets & awaited:
-                collections |= {e.id for e in _elements(source) if isinstance(e, ast.Name)}
                 collections |= {
-                    call.func.value.id
-                    for call in (source,)
-                    if isinstance(call, ast.Call)
-                    and isinstance(call.func, ast.Attribute)
-                    and isinstance(call.func.value, ast.Name)
+                    element.id
+                    for looped_over in _looped_over(node.iter)
+                    for element in _elements(looped_over)
+                    if isinstance(element, ast.Name)
                 }
     return collections
 
 
+def _looped_over(source: ast.expr) -> Sequence[ast.expr]:
+    """Return the collections behind `tasks.items()`, `enumerate(tasks)` or `zip(names, tasks)`."""
+    match source:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as collection)):
+            return [collection]
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed" | "list"), args=args):
+            return args
+        case _:
+            return [source]
+
+
 def _calls_put_into(node: ast.AST, names: set[str]) -> Iterator[ast.Call]:
     """Yield the calls whose value this node stores under one of `names`."""
+    for target, value in _stores(node):
+        if _root(target) in names:
+            yield from (each for each in _elements(value) if isinstance(each, ast.Call))
+
+
+def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what this node stores, each as the target and the value."""
     match node:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            yield from zip(targets, values, strict=False)
         case ast.Assign(targets=targets, value=value):
-            stored = any(_stores_into(target, names) for target in targets)
-        case ast.AnnAssign(target=target, value=ast.expr() as value):
-            stored = _stores_into(target, names)
-        case ast.AugAssign(target=target, value=value):
-            stored = _stores_into(target, names)
-        case ast.NamedExpr(target=target, value=value):
-            stored = _stores_into(target, names)
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "add"),
-            args=[value],
+            yield from ((target, value) for target in targets)
+        case (
+            ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.AugAssign(target=target, value=value)
+            | ast.NamedExpr(target=target, value=value)
         ):
-            stored = name in names
-        case _:
-            return
-    if stored:
-        yield from (e for e in _elements(value) if isinstance(e, ast.Call))
+            yield target, value
+        case ast.Call(
+            func=ast.Attribute(value=target, attr="append" | "extend" | "add"), args=[value]
+        ):
+            yield target, value
 
 
-def _stores_into(target: ast.expr, names: set[str]) -> bool:
+def _root(target: ast.expr) -> str | None:
+    """Return the name that a target belongs to: `tasks` of `tasks[key]`."""
     if isinstance(target, ast.Subscript):
         target = target.value
-    return isinstance(target, ast.Name) and target.id in names
-
-
-def _last_name(function: ast.expr) -> str:
-    match function:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-        case _:
-            return ""
-
-
-def _unsupported(nodes: list[ast.AST]) -> Iterator[Unsupported]:
-    for node in nodes:
-        for kinds, construct, rewrite in _GAPS:
-            if isinstance(node, kinds):
-                yield Unsupported(
-                    line=getattr(node, "lineno", 1), construct=construct, rewrite=rewrite
-                )
-        if isinstance(node, ast.ClassDef):
-            yield from _unsupported_in_class(node)
-
-
-def _unsupported_in_class(node: ast.ClassDef) -> Iterator[Unsupported]:
-    if node.bases or node.keywords:
-        yield Unsupported(
-            line=node.lineno,
-            construct="class inheritance",
-            rewrite="use a plain class, a @dataclass or a dict; raise RuntimeError or ValueError "
-            "instead of an exception class of your own",
-        )
-    for method in node.body:
-        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.decorator_list:
-            yield Unsupported(
-                line=method.lineno,
-                construct="decorators on methods",
-                rewrite="use a plain method, or a function outside the class",
-            )
-
-
-_GAPS: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str, str], ...] = (
-    ((ast.Yield, ast.YieldFrom), "generators (yield)", "collect into a list and return it"),
-    (ast.AsyncFor, "async for", "await the list, then use a plain for"),
-    (ast.AsyncWith, "async with", "await the calls directly; toolfold limits concurrency itself"),
-    (ast.Delete, "del", "use .pop(key), or assign None"),
-    (ast.TryStar, "except*", "use except"),
-)
+    return target.id if isinstance(target, ast.Name) else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from toolfold.catalog.results import Blob
-from toolfold.execution.plan import Unsupported
+from toolfold.execution.gaps import Unsupported
 from toolfold.execution.review import Finding
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import Failure, GuestOutcome

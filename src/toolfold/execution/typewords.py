@@ -15,6 +15,11 @@ _KINDS: dict[str, _Kinds] = {
     "tuple": frozenset({"list"}),
     "set": frozenset({"list"}),
     "dict": frozenset({"dict"}),
+    # These arrive as text: `range(0, 3)`.
+    "dict_items": frozenset({"view"}),
+    "dict_keys": frozenset({"view"}),
+    "dict_values": frozenset({"view"}),
+    "range": frozenset({"view"}),
 }
 
 

@@ -6,6 +6,7 @@ and not one statement of it has run.
 """
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -20,6 +21,17 @@ from toolfold.sandbox.sandbox import Diagnostic, GuestModule, Modules, Verdict
 
 _GATE: Final = "_toolfold_gate"
 _CHECKS_PER_SESSION: Final = 500  # a session's memory grows with each check
+_QUOTED_NAME: Final = re.compile(r"`(\w+)`")
+
+# Builtins that the interpreter runs and its own stubs lack.
+_UNDECLARED: Final = frozenset(
+    {
+        *("filter", "format", "getattr", "hasattr", "map", "open", "setattr"),
+        *("FileExistsError", "FileNotFoundError", "ImportError", "IsADirectoryError"),
+        *("ModuleNotFoundError", "NotADirectoryError", "PermissionError", "UnboundLocalError"),
+        *("UnicodeDecodeError", "UnicodeEncodeError"),
+    }
+)
 
 
 class MontyChecker:
@@ -53,7 +65,7 @@ class MontyChecker:
         """Check `source`, with the names that `prelude` declares already there.
 
         Raises:
-            CodeRejected: The check did not end in time.
+            CodeRejected: The check needs more time or memory than it may have.
         """
         async with self._turn:
             # A thread cannot be cancelled, so this waits; the time limit bounds it.
@@ -67,25 +79,50 @@ class MontyChecker:
         before = f"import {_GATE}\n{prelude}"
         if not before.endswith("\n"):
             before += "\n"
-        session = self._ready_session()
         try:
-            snapshot = session.feed_start(before + source, print_callback=_no_output)
-            while isinstance(snapshot, monty.FunctionSnapshot):
-                if snapshot.function_name == "import":
-                    snapshot = snapshot.resume({"exc_type": "SystemExit"})
-                else:
-                    snapshot = snapshot.resume_auto()
+            self._feed_twice(before + source)
         except monty.MontyTypingError as error:
             return Verdict(diagnostics=_diagnostics(error.display(), before.count("\n")))
         except monty.MontyCrashedError as error:
-            self._session = None
             raise CodeRejected(
                 f"The code could not be checked within {self._time_limit_s:g} s. "
                 "Split it into smaller runs."
             ) from error
         except (monty.MontyRuntimeError, monty.MontySyntaxError) as error:
-            return Verdict(refusal=_refusal(error))
+            return self._refused(error)
         return Verdict()
+
+    def _feed_twice(self, code: str) -> None:
+        """As `_feed`; a process that was killed from outside is not the code's fault."""
+        try:
+            self._feed(code)
+        except monty.MontyCrashedError as error:
+            self._session = None
+            if error.timed_out:
+                raise
+            self._feed(code)
+
+    def _feed(self, code: str) -> None:
+        """Have `code` checked, and refuse the import that it begins with."""
+        session = self._ready_session()
+        snapshot = session.feed_start(code, print_callback=_no_output)
+        while isinstance(snapshot, monty.FunctionSnapshot):
+            if snapshot.function_name == "import":
+                snapshot = snapshot.resume({"exc_type": "SystemExit"})
+            else:
+                snapshot = snapshot.resume_auto()
+
+    def _refused(self, error: monty.MontyRuntimeError | monty.MontySyntaxError) -> Verdict:
+        message = error.display("type-msg")
+        if message.startswith("SystemExit"):
+            return Verdict()
+        if message.startswith("MemoryError"):
+            self._drop_session()
+            raise CodeRejected(
+                f"The code could not be checked within {self._memory_bytes >> 20} MB of memory. "
+                "Split it into smaller runs."
+            ) from error
+        return Verdict(refusal=message)
 
     def _ready_session(self) -> monty.MontySession:
         self._checks += 1
@@ -120,11 +157,6 @@ def _no_output(_stream: str, _text: str) -> None:
     """Nothing runs, so nothing is printed."""
 
 
-def _refusal(error: monty.MontyRuntimeError | monty.MontySyntaxError) -> str | None:
-    message = error.display("type-msg")
-    return None if message.startswith("SystemExit") else message
-
-
 def _diagnostics(report: str, offset: int) -> tuple[Diagnostic, ...]:
     found: list[dict[str, Any]] = json.loads(report)
     return tuple(
@@ -135,4 +167,11 @@ def _diagnostics(report: str, offset: int) -> tuple[Diagnostic, ...]:
             column=entry["location"]["column"],
         )
         for entry in found
+        if not _is_undeclared(entry)
+    )
+
+
+def _is_undeclared(entry: dict[str, Any]) -> bool:
+    return entry["code"] == "unresolved-reference" and not _UNDECLARED.isdisjoint(
+        _QUOTED_NAME.findall(entry["message"])
     )

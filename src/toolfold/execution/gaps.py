@@ -1,0 +1,164 @@
+"""What guest code cannot use in the sandbox, and how to write it instead."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_SETTLE = "await asyncio.gather(...) over the calls; toolfold limits concurrency itself"
+_PLAIN_TYPES = "annotate with dict, list or Any"
+
+_SYNTAX: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str, str], ...] = (
+    ((ast.Yield, ast.YieldFrom), "yield (generators)", "collect into a list and return it"),
+    (ast.AsyncFor, "async for", "await the list, then use a plain for"),
+    (ast.AsyncWith, "async with", "await the calls directly; toolfold limits concurrency itself"),
+    (ast.Delete, "del", "use .pop(key), or assign None"),
+    (ast.TryStar, "except*", "use except"),
+)
+
+# Names of modules that are there. Whatever else such a module lacks, the checker finds.
+MISSING_NAMES: dict[str, str] = {
+    "asyncio.Lock": "leave it out; guest code runs in one thread",
+    "asyncio.Queue": "use a list",
+    "asyncio.Semaphore": _SETTLE,
+    "asyncio.TaskGroup": _SETTLE,
+    "asyncio.as_completed": _SETTLE,
+    "asyncio.create_task": _SETTLE,
+    "asyncio.ensure_future": _SETTLE,
+    "asyncio.timeout": "leave it out; calls and runs have time limits of their own",
+    "asyncio.to_thread": "call the function directly",
+    "asyncio.wait": _SETTLE,
+    "asyncio.wait_for": "await the call directly; calls have a time limit of their own",
+    "collections.OrderedDict": "use dict; it keeps its order",
+    "dataclasses.asdict": "write the dict out, or keep the records as dicts",
+    "dataclasses.astuple": "write the tuple out",
+    "dataclasses.fields": "write the names out",
+    "dataclasses.replace": "make a new object",
+    "datetime.UTC": "use datetime.timezone.utc",
+    "functools.cmp_to_key": "sort by key=",
+    "functools.wraps": "leave it out",
+    "json.JSONEncoder": "convert the values before json.dumps",
+    "os.environ": "write the value into the code; there is no environment here",
+    "os.getenv": "write the value into the code; there is no environment here",
+    "re.VERBOSE": "write the pattern in one line",
+    "re.X": "write the pattern in one line",
+    "re.subn": "use re.sub and re.findall",
+    "sys.exit": "end the code by if and else, or raise RuntimeError",
+    "typing.NamedTuple": "use collections.namedtuple",
+    "typing.TypedDict": _PLAIN_TYPES,
+    "typing.cast": "leave it out",
+}
+
+# Builtins that the interpreter lacks.
+MISSING_BUILTINS: dict[str, str] = {
+    "ConnectionError": "catch OSError; a tool that fails raises RuntimeError",
+    "EOFError": "catch Exception",
+    "UnicodeError": "catch ValueError",
+    "__import__": "use an import statement",
+    "ascii": "use repr()",
+    "bytearray": "use bytes, or a list of numbers",
+    "callable": "use hasattr(), or know the type",
+    "compile": "write the code out",
+    "dir": "print the value instead",
+    "globals": "keep the values in a dict of your own",
+    "input": "write the value into the code; nobody can answer",
+    "issubclass": "use isinstance()",
+    "memoryview": "use bytes",
+    "vars": "keep the values in a dict of your own",
+}
+
+_KEYWORDS: dict[tuple[str, str], str] = {
+    ("asyncio.gather", "return_exceptions"): "catch the error in an async function around each "
+    "call, and gather those",
+    ("json.dumps", "default"): "convert the values first, such as str(value)",
+    ("dataclass", "order"): "sort by key=",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """A construct that the interpreter lacks, and how to write it instead."""
+
+    line: int
+    construct: str
+    rewrite: str
+
+
+def find_gaps(nodes: Iterable[ast.AST]) -> tuple[Unsupported, ...]:
+    """Return what is certain not to work of a program's nodes, in the order of lines."""
+    found: dict[tuple[int, str], Unsupported] = {}
+    for node in nodes:
+        for construct, rewrite in _gaps_of(node):
+            line = getattr(node, "lineno", 1)
+            found[line, construct] = Unsupported(line=line, construct=construct, rewrite=rewrite)
+    return tuple(sorted(found.values(), key=lambda gap: gap.line))
+
+
+def _gaps_of(node: ast.AST) -> Iterator[tuple[str, str]]:
+    for kinds, construct, rewrite in _SYNTAX:
+        if isinstance(node, kinds):
+            yield construct, rewrite
+    match node:
+        case ast.ClassDef():
+            yield from _gaps_of_class(node)
+        case ast.ImportFrom(module=str(module), names=names):
+            yield from _gaps_of_import(module, names)
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            yield from _missing_name(f"{module}.{name}")
+        case ast.Call():
+            yield from _gaps_of_call(node)
+        # The statement of Python 3.12: a parser older than that does not know it.
+        case ast.stmt() if type(node).__name__ == "TypeAlias":
+            yield "type", "leave it out, or assign the type to a name"
+
+
+def _gaps_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    if node.bases or node.keywords:
+        yield (
+            "class inheritance",
+            "use a plain class, a @dataclass or a dict; raise RuntimeError or ValueError "
+            "instead of an exception class of your own",
+        )
+    for method in node.body:
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.decorator_list:
+            yield (
+                f"a decorator on the method {method.name!r}",
+                "use a plain method, or a function outside the class",
+            )
+
+
+def _gaps_of_import(module: str, names: list[ast.alias]) -> Iterator[tuple[str, str]]:
+    for alias in names:
+        if alias.name == "*":
+            yield "import *", "import the module, or name what you import"
+        yield from _missing_name(f"{module}.{alias.name}")
+
+
+def _missing_name(path: str) -> Iterator[tuple[str, str]]:
+    if path in MISSING_NAMES:
+        yield path, MISSING_NAMES[path]
+
+
+def _gaps_of_call(call: ast.Call) -> Iterator[tuple[str, str]]:
+    for keyword in call.keywords:
+        function, name = _dotted(call.func), keyword.arg or ""
+        if (function, name) in _KEYWORDS:
+            yield f"{function}({name}=...)", _KEYWORDS[function, name]
+    match call:
+        case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp(), *_]):
+            yield (
+                "next() of a generator expression",
+                "take the first of a list: ([x for x in xs if ...] or [None])[0]",
+            )
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr="sub")):
+            if any(isinstance(argument, ast.Lambda) for argument in call.args):
+                yield "re.sub() with a function", "loop over re.finditer() and build the text"
+
+
+def _dotted(function: ast.expr) -> str:
+    match function:
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return f"{module}.{name}"
+        case ast.Name(id=name):
+            return name
+        case _:
+            return ""
