@@ -182,7 +182,7 @@ def test_size_is_counted_in_bytes() -> None:
         (timedelta(hours=26), "1 day, 2:00:00"),
         (Decimal("10.50"), "10.50"),
         (PurePosixPath("/a/b"), "/a/b"),
-        ({1: "a", None: "b", True: "c", 1.5: "d"}, {"true": "c", "null": "b", "1.5": "d"}),
+        ({2: "a", None: "b", True: "c"}, {"2": "a", "null": "b", "true": "c"}),
         ({(1, 2): "a"}, {"[1, 2]": "a"}),
         ({date(2026, 3, 1): 1}, {"2026-03-01": 1}),
     ],
@@ -222,9 +222,7 @@ def test_what_no_tool_can_take_is_shown_but_never_sent(
 
 def test_a_description_counts_towards_the_size() -> None:
     with pytest.raises(ValueRejected, match="100 bytes"):
-        admit_for_display(
-            ValueError("x" * 200), ValueBudget(nodes=10, depth=2, size_bytes=100)
-        )
+        admit_for_display(ValueError("x" * 200), ValueBudget(nodes=10, depth=2, size_bytes=100))
 
 
 def test_the_largest_integer_that_is_taken_can_be_printed() -> None:

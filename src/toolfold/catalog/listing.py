@@ -32,18 +32,26 @@ class ListingCache:
             StoreError: The cache directory cannot be written.
         """
         entries = [{slot: getattr(tool, slot) for slot in ListedTool.__slots__} for tool in tools]
-        path = self._path(config_hash)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(dir=path.parent)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(entries, file)
-            Path(temporary).replace(path)
-        except OSError as error:
-            raise StoreError(f"Cannot keep the tool listing at {path}: {error}") from error
+        write_whole(self._path(config_hash), json.dumps(entries))
 
     def _path(self, config_hash: str) -> Path:
         return self._directory / f"{config_hash[:32]}.json"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole, or not at all, whoever else writes it at the same time.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise StoreError(f"Cannot write {path}: {error}") from error
 
 
 def listed_tool(tool: Any) -> ListedTool:

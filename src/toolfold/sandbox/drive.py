@@ -1,5 +1,6 @@
 """Drive: one program taken through the interpreter, step by step, in a thread of its own."""
 
+import json
 import os
 import signal
 import time
@@ -164,7 +165,9 @@ class Drive:
     ) -> monty.SyncSnapshot:
         return self._give(snapshot.resume, answer)
 
-    def _give(self, resume: Callable[[Any], monty.SyncSnapshot], answer: Any) -> monty.SyncSnapshot:
+    def _give(
+        self, resume: Callable[[Any], monty.SyncSnapshot], answer: dict[Any, Any]
+    ) -> monty.SyncSnapshot:
         """Resume with `answer`. Halves of surrogate pairs, which JSON can spell, become `?`."""
         try:
             return self._resume(lambda: resume(answer))
@@ -172,7 +175,8 @@ class Drive:
             # What fails in the guest has frames; this one never got there, and may be repeated.
             if error.traceback() or not str(error).startswith("UnicodeEncodeError"):
                 raise
-        return self._resume(lambda: resume(_as_unicode(answer)))
+        sound = {key: _as_unicode(value) for key, value in answer.items()}
+        return self._resume(lambda: resume(sound))
 
     def _is_awaited(self, position: monty.SourceRange) -> bool:
         return position.start in self._awaited.get(position.filename, ())
@@ -247,16 +251,9 @@ def _converted(read: Callable[[], object]) -> object:
         raise ValueRejected(f"The value cannot be taken out of the sandbox: {error}.") from error
 
 
-def _as_unicode(answer: object) -> object:
-    match answer:
-        case str():
-            return answer.encode("utf-8", "replace").decode()
-        case dict():
-            return {_as_unicode(key): _as_unicode(value) for key, value in answer.items()}
-        case list():
-            return [_as_unicode(item) for item in answer]
-        case _:
-            return answer
+def _as_unicode(value: Any) -> Any:
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-8", "replace"))
 
 
 def _seconds(args: tuple[Any, ...]) -> float:

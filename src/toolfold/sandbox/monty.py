@@ -112,9 +112,12 @@ class MontySession:
         self._limits = limits
         self._threads = threads
         self._awaited: dict[str, frozenset[int]] = {}
+        self._is_over = False
 
     async def run(self, program: Program, on_call: OnCall) -> GuestOutcome:
         """Run `program`; see `Session.run`."""
+        if self._is_over:
+            return GuestOutcome(failure=_SESSION_OVER)
         loop = asyncio.get_running_loop()
         deadline = anyio.current_time() + self._limits.wall_time_s
         # Functions of earlier programs are called from later ones: keep what each awaits, under
@@ -135,10 +138,23 @@ class MontySession:
                 )
             # What the code began and did not wait for has the rest of the wall time.
             calls.cancel_scope.deadline = -math.inf if drive.was_stopped else deadline
+            self._is_over = drive.was_stopped or _ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=_out_of_time(self._limits.wall_time_s))
         return outcome
+
+
+def _ends_session(failure: Failure | None) -> bool:
+    """Whether the worker is gone, or its memory not to be relied on."""
+    return failure is not None and failure.kind in {"crash", "memory", "timeout"}
+
+
+_SESSION_OVER: Final = Failure(
+    kind="crash",
+    message="An earlier run was stopped, and the session's variables are lost with it. "
+    "The next run starts afresh.",
+)
 
 
 @asynccontextmanager
