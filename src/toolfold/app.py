@@ -32,7 +32,7 @@ async def running_app(config: Config) -> AsyncIterator[App]:
     limits = config.settings.limits
     sandbox = MontySandbox(limits, workers=config.settings.workers)
     checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
-    cache = ListingCache(config.directories.cache / "listings")
+    cache = ListingCache(config.directories.cache)
 
     def refresh() -> None:
         catalog.refresh()

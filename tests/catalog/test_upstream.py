@@ -288,3 +288,19 @@ def _is_alive(pid: int) -> bool:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
+
+
+async def test_what_tools_return_is_learned_kept_and_shown_in_their_stubs(
+    running: MakeApp,
+) -> None:
+    describe = "import tools\nprint(tools.describe('null.put'))"
+    async with running({"null": test_server("null")}) as toolfold:
+        before = await toolfold.run(describe)
+        await toolfold.run("import null\nnull.put(value='x')")
+        after = await toolfold.run(describe)
+    async with running({"null": test_server("null")}) as toolfold:
+        restarted = await toolfold.run(describe)
+
+    assert "seen to return" not in before.text
+    assert "# seen to return {value: str, count: int}" in after.text
+    assert restarted.text == after.text

@@ -80,7 +80,7 @@ async def test_arguments_arrive_as_plain_json(sandbox: MontySandbox) -> None:
         "import host\nexec('x = host.echo(1)')\nx",
         "import host\n[await host.echo(i) for i in [1]][0]",
         "import host\nasync def f(x):\n    return await host.echo(x)\nawait f(1)",
-        "import asyncio, host\nasync def main():\n    return await host.echo(1)\nasyncio.run(main())",
+        "import asyncio, host\nasync def f():\n    return await host.echo(1)\nasyncio.run(f())",
     ],
 )
 async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: MontySandbox, code: str) -> None:
@@ -97,17 +97,17 @@ async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: MontySandbox, c
         "await asyncio.gather(*[host.echo(i) for i in range(3)])",
         "await asyncio.gather(*(host.echo(i) for i in range(3)))",
         "tasks = [host.echo(i) for i in range(3)]\nawait asyncio.gather(*tasks)",
-        "tasks = []\nfor i in range(3):\n    tasks.append(host.echo(i))\nawait asyncio.gather(*tasks)",
-        "tasks = []\nfor i in range(3):\n    tasks += [host.echo(i)]\nawait asyncio.gather(*tasks)",
+        "t = []\nfor i in range(3):\n    t.append(host.echo(i))\nawait asyncio.gather(*t)",
+        "t = []\nfor i in range(3):\n    t += [host.echo(i)]\nawait asyncio.gather(*t)",
         "tasks = {i: host.echo(i) for i in range(3)}\nawait asyncio.gather(*tasks.values())",
         "t = {}\nfor i in range(3):\n    t[i] = host.echo(i)\n[await x for x in t.values()]",
         "t = [(i, host.echo(i)) for i in range(3)]\n[await x for _, x in t]",
         "a, b, c = host.echo(0), host.echo(1), host.echo(2)\nawait asyncio.gather(a, b, c)",
         "one = host.echo(0)\n[await one, await host.echo(1), host.echo(2)]",
         "tasks = [host.echo(i) for i in range(3)]\n[await t for i, t in enumerate(tasks)]",
-        "[*await asyncio.gather(asyncio.gather(host.echo(0), host.echo(1)), host.echo(2))][0] + [2]",
-        "async def one(i):\n    return await host.echo(i)\nawait asyncio.gather(*map(one, range(3)))",
-        "async def one(i):\n    return host.echo(i)\nawait asyncio.gather(*[one(i) for i in range(3)])",
+        "g = asyncio.gather\na, b = await g(g(host.echo(0), host.echo(1)), host.echo(2))\n[*a, b]",
+        "async def f(i):\n    return await host.echo(i)\nawait asyncio.gather(*map(f, range(3)))",
+        "async def f(i):\n    return host.echo(i)\nawait asyncio.gather(*[f(i) for i in range(3)])",
     ],
 )
 async def test_calls_can_be_gathered_however_they_were_collected(
@@ -204,7 +204,7 @@ async def test_a_tool_can_return_anything_that_json_can_say(sandbox: MontySandbo
 async def test_a_failed_call_can_be_caught_by_name(
     sandbox: MontySandbox, error: Exception, caught_as: str, call: str
 ) -> None:
-    code = f"import host\ntry:\n    {call}\nexcept {caught_as} as error:\n    words = str(error)\nwords"
+    code = f"import host\ntry:\n    {call}\nexcept {caught_as} as error:\n    x = str(error)\nx"
 
     assert await value_of(sandbox, code, Host({"wait": raising(error)})) == str(error)
 
@@ -226,7 +226,7 @@ async def test_a_failed_call_that_nobody_catches_ends_the_run_at_its_line(
 async def test_an_error_of_the_run_itself_cannot_be_caught(
     sandbox: MontySandbox, error: RunError, kind: str
 ) -> None:
-    code = "import host\nwhile True:\n    try:\n        host.wait()\n    except BaseException:\n        pass"
+    code = "import host\nwhile True:\n  try:\n    host.wait()\n  except BaseException:\n    pass"
 
     with anyio.fail_after(10):
         outcome = await run(sandbox, code, Host({"wait": raising(error)}))
@@ -437,7 +437,7 @@ async def test_more_sessions_than_workers_take_turns() -> None:
 
 async def test_the_call_limit_ends_the_run_and_cannot_be_caught() -> None:
     host = Host()
-    code = "import host\nwhile True:\n    try:\n        host.echo(1)\n    except BaseException:\n        pass"
+    code = "import host\nwhile True:\n  try:\n    host.echo(1)\n  except BaseException:\n    pass"
 
     async with running_sandbox(calls=7) as sandbox:
         outcome = await run(sandbox, code, host)
@@ -658,9 +658,11 @@ async def test_a_fault_in_the_host_is_raised_and_not_given_to_the_guest(
 async def test_a_killed_worker_is_a_clear_failure_and_the_next_run_works(code: str) -> None:
     async with running_sandbox(workers=1) as sandbox:
         async with sandbox.open(host_modules(), frozenset()) as session:
+            # While code runs, this would wait for it with the interpreter lock in hand.
+            worker = session._native.worker_pid or 0
 
             async def kill(call: GuestCall) -> Json:
-                os.kill(session._native.worker_pid or 0, signal.SIGKILL)
+                os.kill(worker, signal.SIGKILL)
                 return None
 
             with anyio.fail_after(10):

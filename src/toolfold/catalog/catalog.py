@@ -11,7 +11,7 @@ from toolfold.catalog.binding import bind
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.names import function_names, module_names
 from toolfold.catalog.results import Answer, Blob, to_answer
-from toolfold.catalog.stubs import module_stub
+from toolfold.catalog.stubs import module_stub, render_stub
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait, Upstream
 from toolfold.config.faults import ConfigFault
@@ -213,11 +213,24 @@ class Catalog:
             UpstreamError: The server failed, or the tool did.
         """
         arguments = bind(tool, args, kwargs)
-        result = await self._upstreams[tool.server].call(tool.listed, arguments, on_wait=on_wait)
+        upstream = self._upstreams[tool.server]
+        result = await upstream.call(tool.listed, arguments, on_wait=on_wait)
         answer = to_answer(tool, result, keep)
         if answer.size > self._max_result_bytes:
             raise ToolFailed(
                 f"{tool.path} answered with {answer.size:,} characters; at most "
                 f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields."
             )
+        if tool.listed.output_schema is None:
+            upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
+
+    def describe(self, tool: Tool) -> str:
+        """Return the stub of a tool for a model to read, with what it was seen to return."""
+        observed = self._upstreams[tool.server].shapes.line(tool.listed.name)
+        return render_stub(tool, observed=observed)
+
+    def save_shapes(self) -> None:
+        """Keep what was learned of results."""
+        for upstream in self._upstreams.values():
+            upstream.shapes.save()

@@ -34,8 +34,12 @@ class ListingCache:
         entries = [{slot: getattr(tool, slot) for slot in ListedTool.__slots__} for tool in tools]
         write_whole(self._path(config_hash), json.dumps(entries))
 
+    def sibling(self, kind: str, config_hash: str) -> Path:
+        """Return where something else that is known of the same server is kept."""
+        return self._directory / kind / f"{config_hash[:32]}.json"
+
     def _path(self, config_hash: str) -> Path:
-        return self._directory / f"{config_hash[:32]}.json"
+        return self.sibling("tools", config_hash)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -44,6 +44,7 @@ _MAX_SUMMARY_CHARS = 300
 _MAX_NOTE_CHARS = 90
 _MAX_DEFAULT_CHARS = 30
 _MAX_READ_CHARS = 10_000
+_MAX_OBSERVED_CHARS = 400
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s|\n\s*\n|\n\s*[-*#]")
 _ARGUMENTS = re.compile(r"^[ \t]*(?:Args|Arguments|Parameters|Params):[ \t]*$", re.MULTILINE)
@@ -70,15 +71,20 @@ def brief(tool: Tool) -> str:
     return f"{call}: {sentence}" if sentence else call
 
 
-def render_stub(tool: Tool) -> str:
+def render_stub(tool: Tool, *, observed: str | None = None) -> str:
     """Return `tool` as a documented function after the types it needs, for a model to read.
 
-    The text is valid Python. Descriptions are shortened.
+    The text is valid Python. Descriptions are shortened. `observed` says what the tool was seen to
+    return; it is shown where the server declares nothing.
     """
     classes = _Classes()
     call = _arguments(parameters_of(tool), _Types(tool.listed.input_schema, classes))
     result = classes.written(_result(tool, classes))
-    return "".join([*classes.sources, f"def {tool.function}({call}) -> {result}:\n", _docs(tool)])
+    seen = ""
+    if observed and tool.listed.output_schema is None:
+        seen = f"  # seen to return {_shortened(observed, _MAX_OBSERVED_CHARS)}"
+    head = f"def {tool.function}({call}) -> {result}:{seen}\n"
+    return "".join([*classes.sources, head, _docs(tool)])
 
 
 def module_stub(tools: Iterable[Tool]) -> str:

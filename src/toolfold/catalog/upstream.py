@@ -22,6 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
 from toolfold.catalog.listing import ListingCache, listed_tool
+from toolfold.catalog.observed import ObservedShapes
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Line
 from toolfold.config.servers import ServerConfig, config_hash
@@ -63,6 +64,8 @@ class Upstream:
         self.protocol: str | None = None
         self._cache = cache
         self._hash = config_hash(config)
+        self.shapes = ObservedShapes(cache.sibling("shapes", self._hash))
+        """What its tools were seen to return."""
         self._line = Line(config, log_file, lambda: None)
         self._log_file = log_file
         self._connect_timeout_s = connect_timeout_s

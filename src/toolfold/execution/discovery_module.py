@@ -5,7 +5,7 @@ from typing import Final
 import anyio
 
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.stubs import brief, render_stub
+from toolfold.catalog.stubs import brief
 from toolfold.errors import BadCall, NotFound
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
@@ -72,7 +72,7 @@ class DiscoveryModule:
         tools = self._catalog.functions(name)
         if tools:
             return "\n".join(brief(tool) for tool in tools.values())
-        return render_stub(self._catalog.find(name))
+        return self._catalog.describe(self._catalog.find(name))
 
     def servers(self) -> str:
         """Return the servers, one a line, with the number of their tools or what ails them."""

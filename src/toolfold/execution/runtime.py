@@ -66,6 +66,7 @@ class Runtime:
             return _rejected(text, findings[0].line, clock.times)
         calls = _Calls(self._catalog, self._discovery, on_progress)
         outcome = await self._run(plan, calls)
+        self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         return self._shape(plan, outcome, calls, clock)
 
