@@ -543,7 +543,7 @@ def test_a_variable_that_does_not_fit_is_an_error_that_names_it(place: Place, va
     ("overrides", "named"),
     [
         ({"limits.cals": 5}, "limits.calls"),
-        ({"servers.a.enabled": False}, "servers.a.enabled"),
+        ({"servers.a.enabld": False}, "servers.a.enabled"),
         ({"workers": None}, "workers"),
         ({"": 1}, "There is no setting ''"),
     ],

@@ -132,7 +132,7 @@ async def test_an_error_in_the_code_is_an_error_of_the_tool(running: MakeApp) ->
     assert result.is_error
     assert "line 2: ZeroDivisionError" in text_of(result)
     assert "takes one argument, `code`" in text_of(misused)
-    assert "the only one is execute_code" in text_of(unknown)
+    assert "There is no tool 'run_code'" in text_of(unknown)
 
 
 async def test_each_call_is_progress_to_the_client(running: MakeApp) -> None:
@@ -181,6 +181,23 @@ async def test_an_image_that_a_tool_returned_can_be_shown(running: MakeApp) -> N
     assert json.loads(text_of(result))["mime_type"] == "image/png"
     assert "an image that a tool returned in this run" in text_of(forged)
     assert "camera.fail failed: The printer is on fire." in text_of(failed)
+
+
+async def test_a_search_tool_and_pinned_tools_are_added_where_the_user_wants_them(
+    running: MakeApp,
+) -> None:
+    toml = 'search_tools = true\npinned_tools = ["null.put", "null.nothing"]'
+    async with running({"null": test_server("null")}, toml=toml) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            found = await client.call_tool("search_tools", {"query": "put", "detail": "name"})
+            misused = await client.call_tool("search_tools", {"query": "put", "detail": "all"})
+            put = await client.call_tool("null__put", {"value": 3})
+
+    assert names == ["execute_code", "search_tools", "null__put"]
+    assert text_of(found).splitlines()[0] == "null.put"
+    assert "detail is 'name', 'brief' or 'full'" in text_of(misused)
+    assert json.loads(text_of(put)) == {"value": 3, "count": 1}
 
 
 @pytest.mark.timeout(180)

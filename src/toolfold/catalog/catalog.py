@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
+import mcp_types as types
 
 from toolfold.catalog.binding import bind
 from toolfold.catalog.discovery import ToolIndex
@@ -224,6 +225,15 @@ class Catalog:
         if tool.listed.output_schema is None:
             upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
+
+    async def forward(self, tool: Tool, arguments: JsonObject) -> types.CallToolResult:
+        """Call a tool for a client that knows its schema, and return the answer as it is.
+
+        Raises:
+            UpstreamError: The server failed.
+        """
+        upstream = self._upstreams[tool.server]
+        return await upstream.call(tool.listed, arguments, on_wait=lambda _why, _seconds: None)
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""

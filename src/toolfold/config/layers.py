@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from toolfold.config.faults import shown
 from toolfold.errors import ConfigError
 
-Value: TypeAlias = bool | int | float | str | None
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 Key: TypeAlias = tuple[str, ...]
 Values: TypeAlias = dict[Key, Value]
 
@@ -125,12 +125,13 @@ def read_overrides(overrides: Mapping[str, object], schema: Schema) -> Layer:
     values: Values = {}
     for name, value in overrides.items():
         key = tuple(name.split("."))
-        setting = schema.settings.get(key)
-        if setting is None:
+        try:
+            kind = schema[key].kind
+        except (KeyError, IndexError):
             near = schema.nearest(key)
             hint = f" Did you mean {near!r}?" if near else ""
-            raise ConfigError(f"There is no setting {name!r}.{hint}")
-        values[key] = _taken(name, _number(value), setting.kind)
+            raise ConfigError(f"There is no setting {name!r}.{hint}") from None
+        values[key] = _taken(name, _number(value), kind)
     return Layer(values)
 
 
@@ -211,8 +212,18 @@ def _take_scope(value: object) -> str | None:
     return value if value in ("shared", "session") else None
 
 
+def _take_names(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return None
+    return tuple(value)
+
+
 def _smallness(value: Value) -> float:
-    return -math.inf if value is None else -float(value)
+    return -math.inf if value is None or isinstance(value, tuple) else -float(value)
+
+
+def _evenness(_value: Value) -> float:
+    return 0.0
 
 
 def _truth(value: Value) -> float:
@@ -223,4 +234,6 @@ COUNT = Kind("a whole number above 0", _take_count, _smallness)
 AMOUNT = Kind("a number above 0", _take_amount, _smallness)
 STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
 STRICT_WHEN_FALSE = Kind("true or false", _take_flag, _smallness)
+FLAG = Kind("true or false", _take_flag, _evenness)
+NAMES = Kind("a list of names", _take_names, _evenness)
 SCOPE = Kind('"shared" or "session"', _take_scope, lambda value: float(value == "session"))

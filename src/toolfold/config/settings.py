@@ -13,6 +13,8 @@ from toolfold.config.gather import gather_from, gather_servers
 from toolfold.config.layers import (
     AMOUNT,
     COUNT,
+    FLAG,
+    NAMES,
     SCOPE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
@@ -96,6 +98,12 @@ class Settings:
 
     call_timeout_s: float = CALL_TIMEOUT_S
     """One call to a server whose entry says nothing else."""
+
+    search_tools: bool = False
+    """Whether clients see a tool that searches, beside the one that runs code."""
+
+    pinned_tools: tuple[str, ...] = ()
+    """Tools of servers that clients see and call directly, such as `github.create_issue`."""
 
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
@@ -216,11 +224,16 @@ def _schema() -> Schema:
         "scope": SCOPE,
         "enabled": STRICT_WHEN_FALSE,
     }
+    numbers = {
+        key: Setting(COUNT if isinstance(default, int) else AMOUNT, default)
+        for key, default in scalars.items()
+    }
+    surface = {
+        ("search_tools",): Setting(FLAG, settings.search_tools),
+        ("pinned_tools",): Setting(NAMES, settings.pinned_tools),
+    }
     return Schema(
-        settings={
-            key: Setting(COUNT if isinstance(default, int) else AMOUNT, default)
-            for key, default in scalars.items()
-        },
+        settings=numbers | surface,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },

@@ -1,4 +1,4 @@
-"""The MCP server: one tool, `execute_code`, over stdio."""
+"""The MCP server: `execute_code` over stdio, and what the user chose to see beside it."""
 
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -10,7 +10,12 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from toolfold.app import App
+from toolfold.catalog.tool import Tool
+from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.report import RunResult
+from toolfold.jsontypes import JsonObject
+from toolfold.sandbox.sandbox import GuestCall
 
 _NAMED_SERVERS: Final = 12
 
@@ -23,8 +28,11 @@ Call with keyword arguments, plain or awaited (asyncio.gather). Results are dict
 failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
 print and the last expression come back; show(image) returns an image. No network, files or pip."""
 
+# Clients that load tools on demand would hide the only one there is.
+_ALWAYS_LOADED: Final = {"anthropic/alwaysLoad": True}
 
-def tool_definition(servers: list[str]) -> types.Tool:
+
+def execute_code_definition(servers: list[str]) -> types.Tool:
     """Return `execute_code` as clients see it. Its size does not grow with the servers."""
     named = ", ".join(servers[:_NAMED_SERVERS]) or "none yet"
     if len(servers) > _NAMED_SERVERS:
@@ -37,27 +45,98 @@ def tool_definition(servers: list[str]) -> types.Tool:
             "properties": {"code": {"type": "string"}},
             "required": ["code"],
         },
-        # Clients that load tools on demand would hide the only one there is.
-        _meta={"anthropic/alwaysLoad": True},
+        _meta=_ALWAYS_LOADED,
     )
+
+
+_SEARCH_DEFINITION: Final = types.Tool(
+    name="search_tools",
+    description="Find tools that execute_code can call. Returns their signatures, best first.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "limit": {"type": "integer"},
+            "server": {"type": "string"},
+            "detail": {"enum": ["name", "brief", "full"]},
+        },
+        "required": ["query"],
+    },
+    annotations=types.ToolAnnotations(read_only_hint=True),
+    _meta=_ALWAYS_LOADED,
+)
+
+
+class _Surface:
+    """The tools that clients see, and what answers each."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._discovery = DiscoveryModule(app.catalog)
+        self._settings = app.config.settings
+
+    async def definitions(self) -> list[types.Tool]:
+        """Return what `tools/list` answers, in a stable order."""
+        tools = [execute_code_definition(sorted(self._app.catalog.modules))]
+        if self._settings.search_tools:
+            tools.append(_SEARCH_DEFINITION)
+        pinned = await self._pinned()
+        return tools + [_pinned_definition(name, tool) for name, tool in pinned.items()]
+
+    async def answer(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
+        """Answer one call.
+
+        Raises:
+            ToolfoldError: There is no such tool, or it failed.
+        """
+        if name == "execute_code":
+            return await self._execute(context, arguments)
+        if name == "search_tools" and self._settings.search_tools:
+            found = await self._discovery.call(GuestCall("tools.search", (), arguments))
+            return _text(str(found))
+        pinned = await self._pinned()
+        if name not in pinned:
+            raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
+        return await self._app.catalog.forward(pinned[name], arguments)
+
+    async def _execute(self, context: Any, arguments: JsonObject) -> types.CallToolResult:
+        code = arguments.get("code")
+        if not isinstance(code, str) or len(arguments) != 1:
+            return _text(
+                "execute_code takes one argument, `code`: the Python text to run.", is_error=True
+            )
+        async with _Progress(context.session.report_progress) as progress:
+            result = await self._app.runtime.run(code, on_progress=progress.note)
+        return _reply(result)
+
+    async def _pinned(self) -> dict[str, Tool]:
+        """Return the pinned tools that exist, under names that every client takes."""
+        wanted = self._settings.pinned_tools
+        if not wanted:
+            return {}
+        await self._app.catalog.learn({path.partition(".")[0] for path in wanted})
+        found: dict[str, Tool] = {}
+        for path in wanted:
+            try:
+                tool = self._app.catalog.find(path)
+            except NotFound:
+                continue
+            found[f"{tool.module}__{tool.function}"] = tool
+        return found
 
 
 def make_server(app: App) -> Server[Any]:
     """Return the server of one app."""
+    surface = _Surface(app)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool_definition(sorted(app.catalog.modules))])
+        return types.ListToolsResult(tools=await surface.definitions())
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name != "execute_code":
-            return _refusal(f"There is no tool {params.name!r}; the only one is execute_code.")
-        arguments = dict(params.arguments or {})
-        code = arguments.pop("code", None)
-        if not isinstance(code, str) or arguments:
-            return _refusal("execute_code takes one argument, `code`: the Python text to run.")
-        async with _Progress(context.session.report_progress) as progress:
-            result = await app.runtime.run(code, on_progress=progress.note)
-        return _reply(result)
+        try:
+            return await surface.answer(context, params.name, dict(params.arguments or {}))
+        except ToolfoldError as error:
+            return _text(str(error), is_error=True)
 
     return Server(
         "toolfold", version=version("toolfold"), on_list_tools=list_tools, on_call_tool=call_tool
@@ -71,6 +150,20 @@ async def serve_stdio(app: App) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
+def _pinned_definition(name: str, tool: Tool) -> types.Tool:
+    listed = tool.listed
+    return types.Tool(
+        name=name,
+        description=listed.description,
+        input_schema=listed.input_schema,
+        annotations=types.ToolAnnotations(
+            read_only_hint=listed.read_only,
+            destructive_hint=listed.destructive,
+            idempotent_hint=listed.idempotent,
+        ),
+    )
+
+
 def _reply(result: RunResult) -> types.CallToolResult:
     """Text only: clients that see structured content show the model that instead."""
     images = [
@@ -81,9 +174,9 @@ def _reply(result: RunResult) -> types.CallToolResult:
     return types.CallToolResult(content=[text, *images], is_error=not result.success)
 
 
-def _refusal(message: str) -> types.CallToolResult:
+def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=message)], is_error=True
+        content=[types.TextContent(type="text", text=text)], is_error=is_error
     )
 
 

@@ -6,6 +6,7 @@ import anyio
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.stubs import brief
+from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
@@ -18,7 +19,7 @@ MODULE: Final = GuestModule(
     stub="""\
 from typing import Awaitable
 from ty_extensions import Intersection
-def search(query: str, limit: int = 5, server: str | None = None) -> Intersection[str, Awaitable[str]]: ...
+def search(query: str, limit: int = 5, server: str | None = None, detail: str = "brief") -> Intersection[str, Awaitable[str]]: ...
 def describe(*names: str) -> Intersection[str, Awaitable[str]]: ...
 def servers() -> Intersection[str, Awaitable[str]]: ...
 """,  # noqa: E501
@@ -40,7 +41,7 @@ class DiscoveryModule:
         """
         match call.function:
             case "tools.search":
-                return await self.search(**_arguments(call, ("query", "limit", "server")))  # type: ignore[arg-type]
+                return await self.search(**_arguments(call, ("query", "limit", "server", "detail")))  # type: ignore[arg-type]
             case "tools.describe":
                 return await self.describe(*map(str, call.args))
             case "tools.servers":
@@ -48,18 +49,32 @@ class DiscoveryModule:
                 return self.servers()
         raise NotFound(f"tools has search, describe and servers, not {call.function!r}.")
 
-    async def search(self, query: str, limit: int = 5, server: str | None = None) -> str:
-        """Return the tools that fit `query`, one a line, best first."""
+    async def search(
+        self, query: str, limit: int = 5, server: str | None = None, detail: str = "brief"
+    ) -> str:
+        """Return the tools that fit `query`, best first.
+
+        `detail` says how much of each: its name, a brief line, or the full stub.
+        """
+        if detail not in {"name", "brief", "full"}:
+            raise BadCall(f"detail is 'name', 'brief' or 'full', not {detail!r}.")
+        if not isinstance(limit, int):
+            raise BadCall(f"limit is a number of tools, not {limit!r}.")
         await self._patiently_learn()
-        limit = max(1, min(int(limit), _MOST_HITS))
+        limit = max(1, min(limit, _MOST_HITS))
         name = self._catalog.modules.get(str(server), server)
         result = self._catalog.index.search(str(query), limit=limit, server=name)
-        lines = [brief(tool) for tool in result.hits]
+        lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:
             lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
         return "\n".join(lines + self._missing())
+
+    def _shown(self, tool: Tool, detail: str) -> str:
+        if detail == "full":
+            return self._catalog.describe(tool)
+        return tool.path if detail == "name" else brief(tool)
 
     async def describe(self, *names: str) -> str:
         """Return the stubs of the tools named, with their documentation."""

@@ -116,7 +116,7 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Await):
-            for element in _elements(node.value, through_gather=True):
+            for element in _elements(node.value):
                 if isinstance(element, ast.Call):
                     yield element
                 elif isinstance(element, ast.Name):
@@ -126,10 +126,10 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
         yield from _calls_put_into(node, awaited_names)
 
 
-def _elements(expression: ast.expr, *, through_gather: bool = False) -> Iterator[ast.expr]:
+def _elements(expression: ast.expr) -> Iterator[ast.expr]:
     """Yield the values that `expression` holds, looking into displays and comprehensions.
 
-    With `through_gather` those given to a `gather` count too, after the call itself.
+    Those given to a `gather` count too, after the call itself.
     """
     pending = [expression]
     while pending:
@@ -139,7 +139,7 @@ def _elements(expression: ast.expr, *, through_gather: bool = False) -> Iterator
             pending.extend(held)
             continue
         yield current
-        if through_gather and _is_gather(current):
+        if _is_gather(current):
             pending.extend(current.args)
 
 
