@@ -12,6 +12,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 PY := .venv/bin/python
 VOCABULARY := src/toolfold/assets/o200k_base.tiktoken.gz
+EMBEDDER := src/toolfold/assets/minilm-int8.onnx
 UV_VERSION := 0.13.7
 FASTMCP_VERSION := 4.1.2
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
@@ -23,11 +24,11 @@ ARGS ?=
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.package $(VOCABULARY) ## the package and its development tools in .venv
+setup: .venv/.package $(VOCABULARY) $(EMBEDDER) ## the package and its development tools in .venv
 
 tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node ## the servers that tests run against, in .tools
 
-demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
+demo: .venv/.package $(VOCABULARY) .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
 	@$(PY) examples/demo.py $(ARGS)
 
 test: tools ## all tests but the long ones; ARGS="-k name" picks some
@@ -65,7 +66,7 @@ lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newe
 
 clean: ## remove all that the other targets made
 	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
-		.coverage* dist $(VOCABULARY)
+		.coverage* dist $(VOCABULARY) src/toolfold/assets/minilm-*
 
 .venv/.lock: requirements.lock
 	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or later found; name one with PYTHON=..." >&2; exit 1; }
@@ -81,6 +82,10 @@ clean: ## remove all that the other targets made
 
 $(VOCABULARY): | .venv/.lock
 	@$(PY) scripts/fetch_vocabulary.py
+
+$(EMBEDDER): scripts/build_embedder.py | .venv/.package
+	@$(PY) scripts/build_embedder.py
+	@touch $@
 
 .tools/npm/.stamp: tests/npm/package.json tests/npm/package-lock.json
 	@if ! command -v npm >/dev/null; then \

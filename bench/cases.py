@@ -34,7 +34,7 @@ def _job(servers: int, *, progress: bool = False) -> Parts:
     def parts(stage: Stage) -> tuple[Part, Part]:
         baseline = _direct(stage.side("direct"), "batch")
         side = stage.side("toolfold", servers=servers)
-        return baseline, _execute(side, "batch", {**_toolfold(side), "progress": progress})
+        return baseline, _execute(side, jobs.BATCH, {**_toolfold(side), "progress": progress})
 
     return parts
 
@@ -44,14 +44,18 @@ def _codemode(servers: int) -> Parts:
         python = stage.codemode()
         baseline = _direct(stage.side("direct"), "batch")
         side = stage.side("codemode", servers=servers)
-        return baseline, _execute(side, "batch", _fastmcp(side, python))
+        return baseline, _execute(side, jobs.CODEMODE_BATCH, _fastmcp(side, python))
 
     return parts
 
 
+def _control(stage: Stage) -> tuple[Part, Part]:
+    return _direct(stage.side("direct"), "batch"), _direct(stage.side("also-direct"), "batch")
+
+
 def _single(stage: Stage) -> tuple[Part, Part]:
     side = stage.side("toolfold")
-    return _direct(stage.side("direct"), "single"), _execute(side, "single", _toolfold(side))
+    return _direct(stage.side("direct"), "single"), _execute(side, jobs.SINGLE, _toolfold(side))
 
 
 def _null(_stage: Stage) -> tuple[Part, Part]:
@@ -66,11 +70,10 @@ def _direct(side: Side, job: str) -> Part:
     return _part("direct.py", side, job, spec)
 
 
-def _execute(side: Side, job: str, door: dict[str, Any]) -> Part:
+def _execute(side: Side, code: str, door: dict[str, Any]) -> Part:
+    job = "single" if code == jobs.SINGLE else "batch"
     expected = {"batch": "50", "single": "1"}[job]
-    return _part(
-        "execute.py", side, job, {**door, "code": door["codes"][job], "expected": expected}
-    )
+    return _part("execute.py", side, job, {**door, "code": code, "expected": expected})
 
 
 def _part(script: str, side: Side, job: str, spec: dict[str, Any]) -> Part:
@@ -86,7 +89,6 @@ def _toolfold(side: Side) -> dict[str, Any]:
         "command": command,
         "env": {"TOOLFOLD_HOME": str(side.home / "toolfold")},
         "tool": "execute_code",
-        "codes": {"batch": jobs.BATCH, "single": jobs.SINGLE},
         "settle": jobs.SETTLE,
     }
 
@@ -98,12 +100,17 @@ def _fastmcp(side: Side, python: Path) -> dict[str, Any]:
         # It speaks to its servers as its client speaks to it, and these know no newer way.
         "mode": "legacy",
         "tool": "execute",
-        "codes": {"batch": jobs.CODEMODE_BATCH},
         "settle": jobs.CODEMODE_SETTLE,
     }
 
 
 CASES = (
+    Case(
+        name="control",
+        title="51-call job, direct beside direct",
+        parts=_control,
+        is_ours=False,
+    ),
     Case(name="job-1", title="51-call job, 1 server", parts=_job(1), target=1.3),
     Case(name="job-10", title="51-call job, 10 servers", parts=_job(10), target=1.4),
     Case(

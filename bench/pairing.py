@@ -117,7 +117,7 @@ def _line(process: subprocess.Popen[str], errors: IO[str]) -> str:
     if readable and (line := process.stdout.readline()):
         return line
     errors.seek(0)
-    why = errors.read()[-2_000:] if readable else f"no answer within {_PATIENCE_S:g} s"
+    why = errors.read()[-6_000:] if readable else f"no answer within {_PATIENCE_S:g} s"
     raise RuntimeError(f"A worker failed:\n{why}")
 
 

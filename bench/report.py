@@ -18,7 +18,14 @@ WORSE = 1.15
 """By how much a ratio may grow before that counts."""
 
 _ROW = "{:<46} {:>7} {:>16} {:>7} {:>11} {:>11} {:>6}"
-HEADING = _ROW.format("benchmark", "ratio", "quartiles", "target", "subject", "baseline", "pairs")
+_HEADING = _ROW.format("benchmark", "ratio", "quartiles", "target", "subject", "baseline", "pairs")
+
+
+def heading() -> str:
+    """Return what stands above the table: how busy the machine is, and what the columns are."""
+    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    busy = ": others are at work here, so expect noise" if load > cores / 4 else ""
+    return f"{cores} cores, load {load:.1f}{busy}\n\n{_HEADING}"
 
 
 def row(case: Case, found: Comparison) -> str:

@@ -1,7 +1,6 @@
 """Measure toolfold beside direct calls; write the ratios, or hold them against the committed."""
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ def main() -> int:
     arguments = _arguments()
     tools = Path(arguments.tools)
     cases = [case for case in CASES if _is_wanted(case, arguments)]
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before\n\n{report.HEADING}")
+    print(report.heading(), flush=True)
     if arguments.check:
         return _check(cases, tools, arguments.pairs)
     found = _measure_all(cases, tools, arguments.pairs)

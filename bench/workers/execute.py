@@ -32,7 +32,7 @@ async def _settle(client: Client, tool: str, code: str) -> None:
     assert "not usable" not in text, text
 
 
-async def _hear(_progress: float, _total: float | None, _message: str | None) -> None:
+async def _hear(progress: float, total: float | None, message: str | None) -> None:
     """Take notice of progress, as a client with a screen does."""
 
 

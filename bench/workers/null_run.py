@@ -4,56 +4,66 @@ The upstream answers at once and in process, so what remains is what toolfold it
 """
 
 import json
+import tempfile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import mcp_types as types
 import protocol
 
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
 
-_SCHEMA = {
+_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"number": {"type": "integer"}},
     "required": ["number"],
 }
+_TOOLS = (ListedTool(name="call", input_schema=_SCHEMA),)
 
 
-class NullUpstream:
+class NullUpstream(Upstream):
     """Answers every call with the same value, at once."""
 
-    def __init__(self, answer: dict[str, Any]) -> None:
-        self.name = "null"
-        self.config = ServerConfig(name="null", source=Path("null.json"), transport="stdio")
-        self.known_tools = (ListedTool(name="call", input_schema=cast(Any, _SCHEMA)),)
-        self.fault = None
-        self.protocol = None
+    def __init__(self, directory: Path, answer: dict[str, Any]) -> None:
+        super().__init__(
+            ServerConfig(name="null", source=directory / "mcp.json", transport="stdio"),
+            cache=ListingCache(directory),
+            log_file=directory / "null.log",
+            connect_timeout_s=1.0,
+            on_listing=lambda: None,
+        )
         text = types.TextContent(type="text", text=json.dumps(answer))
         self._answer = types.CallToolResult(content=[text], structured_content=answer)
 
-    async def tools(self, **_: object) -> tuple[ListedTool, ...]:
-        return self.known_tools
+    @property
+    def known_tools(self) -> tuple[ListedTool, ...]:
+        return _TOOLS
 
-    async def call(self, *_: object, **__: object) -> types.CallToolResult:
+    async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
+        return _TOOLS
+
+    async def call(self, *_: Any, **__: Any) -> types.CallToolResult:
         return self._answer
 
     async def serve(self) -> None:
         await anyio.sleep_forever()
 
 
-async def main() -> None:
+async def main(directory: Path) -> None:
     """Serve runs of the code."""
     told = protocol.spec()
     limits = Limits()
-    upstream = cast(Upstream, NullUpstream(told["answer"]))
+    upstream = NullUpstream(directory, told["answer"])
     catalog = Catalog([upstream], max_result_bytes=limits.result_bytes)
     sandbox = MontySandbox(limits, workers=1)
     checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
@@ -68,4 +78,5 @@ async def main() -> None:
         await protocol.answer(work)
 
 
-anyio.run(main)
+with tempfile.TemporaryDirectory() as scratch:
+    anyio.run(main, Path(scratch))

@@ -71,7 +71,7 @@ async def run(sandbox: Sandbox, code: str, host: Host | None = None) -> GuestOut
 
 async def run_in(session: Session, code: str, host: Host | None = None) -> GuestOutcome:
     """Run `code` in a session that goes on."""
-    plan = make_plan(code, max_bytes=10_000_000)
+    plan = make_plan(code, max_bytes=LIMITS.code_bytes)
     program = Program(source=plan.source, awaited=plan.awaited)
     return await session.run(program, (host or Host()).call)
 

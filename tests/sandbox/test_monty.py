@@ -106,8 +106,8 @@ async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: MontySandbox, c
         "one = host.echo(0)\n[await one, await host.echo(1), host.echo(2)]",
         "tasks = [host.echo(i) for i in range(3)]\n[await t for i, t in enumerate(tasks)]",
         "g = asyncio.gather(host.echo(0), host.echo(1), host.echo(2))\nawait g",
-        "g = asyncio.gather(host.echo(1), host.echo(2))\na, b = await asyncio.gather(host.echo(0), g)"
-        "\n[a, *b]",
+        "g = asyncio.gather(host.echo(1), host.echo(2))\n"
+        "a, b = await asyncio.gather(host.echo(0), g)\n[a, *b]",
         "async def f(i):\n    return await host.echo(i)\nawait asyncio.gather(*map(f, range(3)))",
         "async def f(i):\n    return host.echo(i)\nawait asyncio.gather(*[f(i) for i in range(3)])",
     ],

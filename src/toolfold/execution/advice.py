@@ -58,11 +58,11 @@ def about_import(module: str, member: str | None, names: ToolNames) -> str:
         return about_tool(module, member, names)
     if member:
         return f"{module}.{member} does not exist in this sandbox."
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return _no_module(module)
     near = difflib.get_close_matches(module, [*names.modules, "tools"], n=1)
     if near:
         return f"There is no module {module!r}. Did you mean {near[0]!r}?"
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        return _no_module(module)
     return (
         f"There is no module {module!r}. Packages cannot be installed here; the servers are: "
         f"{', '.join(sorted(names.modules)) or 'none'}."
@@ -73,9 +73,11 @@ def about_attribute(module: str, name: str, names: ToolNames) -> str | None:
     """Say what to do about `module.name`, which is not there; None if that is said elsewhere."""
     if module in names.modules:
         return about_tool(module, name, names)
+    if module == "tools":
+        return f"tools has no function {name!r}; it has search, describe and servers."
     if f"{module}.{name}" in MISSING_NAMES:
         return None
-    return f"{module}.{name} does not exist in this sandbox."
+    return f"{module}.{name} does not exist in this sandbox.{_elsewhere(name, names)}"
 
 
 def about_tool(module: str, function: str, names: ToolNames) -> str:
@@ -88,17 +90,21 @@ def about_tool(module: str, function: str, names: ToolNames) -> str:
         best = signature(functions[near[0]])
         others = f" (or {', '.join(near[1:])})" if near[1:] else ""
         return f"{module} has no tool {function!r}. Did you mean {best}{others}?"
-    owners = [other for other in sorted(names.modules) if function in names.functions(other)]
-    if owners:
-        tool = names.functions(owners[0])[function]
-        return f"{module} has no tool {function!r}. Did you mean {signature(tool)}?"
-    return f"{module} has no tool {function!r}. `tools.search(...)` finds tools."
+    hint = _elsewhere(function, names) or " `tools.search(...)` finds tools."
+    return f"{module} has no tool {function!r}.{hint}"
 
 
 def about_module_call(module: str, names: ToolNames) -> str:
     """Say that a module is no function."""
     some = [signature(tool) for tool in list(names.functions(module).values())[:3]]
     return f"{module} is a module. Call one of its tools: {', '.join(some)}."
+
+
+def _elsewhere(function: str, names: ToolNames) -> str:
+    for module in sorted(names.modules):
+        if tool := names.functions(module).get(function):
+            return f" Did you mean {signature(tool)}?"
+    return ""
 
 
 def _about_spelling(name: str, names: ToolNames) -> str:

@@ -39,7 +39,7 @@ def make_plan(source: str, *, max_bytes: int) -> Plan:
             "Pass data through tools instead of writing it into the code."
         )
     # Offsets are counted in bytes, so every line must end the way both parsers count it.
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tree = _parse(source)
     nodes = list(ast.walk(tree))
     return Plan(

@@ -32,7 +32,8 @@ _WRITTEN_OUT = (
     *(ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Set, ast.Dict),
     *(ast.ListComp, ast.SetComp, ast.DictComp),
 )
-_CALL_BACK = frozenset({"filter", "map", "max", "min", "sort", "sorted"})
+_CALL_BACK = frozenset({"filter", "map", "max", "min", "sorted"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _MAX_ASSIGNMENTS = 4
 
 
@@ -66,6 +67,11 @@ class Reading:
         self.nodes = list(ast.walk(plan.tree))
         self.modules, self._imported = _bindings(self.nodes)
         self.defined = Counter(_bound_names(self.nodes))
+        self._uses = Counter(
+            node.id
+            for node in self.nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        )
         self._values = {
             target.id: node.value
             for node in self.nodes
@@ -119,14 +125,19 @@ class Reading:
         ]
         return next((each for start, each in places if start == _place(diagnostic)), None)
 
-    def attribute_at(self, diagnostic: Diagnostic) -> tuple[str, str] | None:
-        """Return the module and the name that is looked up in it at the place of `diagnostic`."""
-        for node in self.nodes:
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                module = self.modules.get(node.value.id)
-                if module and self._start(node) == _place(diagnostic):
-                    return module, node.attr
-        return None
+    def binds(self, name: str, diagnostic: Diagnostic) -> bool:
+        """Whether some scope that can be seen from that place binds `name`.
+
+        Whether it has done so by then only the run can tell: the checker takes branches for
+        dead that a function called before them brings to life.
+        """
+        around = [
+            node
+            for node in self.nodes
+            if isinstance(node, _FUNCTIONS)
+            and node.lineno <= diagnostic.line <= (node.end_lineno or node.lineno)
+        ]
+        return any(name in _bound_in(scope) for scope in [self.nodes[0], *around])
 
     def is_annotation(self, diagnostic: Diagnostic) -> bool:
         """Whether the place is in an annotation, which the interpreter does not evaluate."""
@@ -147,6 +158,15 @@ class Reading:
             and any(_caught(handler) & expected or not handler.type for handler in node.handlers)
             for node in self.nodes
         )
+
+    def display(self, value: ast.expr) -> ast.expr:
+        """Return the list or dict that `value` is, if it is certain to be what is written.
+
+        Through a name it is where the name is used this once, so that nobody can have changed it.
+        """
+        if isinstance(value, ast.Name) and self._uses[value.id] == self.defined[value.id] == 1:
+            return self._values.get(value.id, value)
+        return value
 
     def written_out(self, value: ast.expr) -> ast.expr | None:
         """Return the expression that gives `value` its type, if that is beyond doubt.
@@ -182,15 +202,16 @@ class Reading:
         }
         for node in self.nodes:
             match node:
-                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if (
-                    name in _CALL_BACK and not self.tool(node.func)
-                ):
-                    for given in _callbacks(node):
-                        tool = self.tool(given) or self._tool_inside(given)
-                        if isinstance(given, ast.Name):
-                            tool = tool or callers.get(given.id)
-                        if tool:
-                            yield node, name, tool
+                case ast.Call(func=ast.Name(id=name)) if name in _CALL_BACK:
+                    pass
+                case ast.Call(func=ast.Attribute(attr="sort" as name)):
+                    pass
+                case _:
+                    continue
+            for given in _callbacks(node):
+                own = callers.get(given.id) if isinstance(given, ast.Name) else None
+                if tool := own or self.tool(given) or self._tool_inside(given):
+                    yield node, name, tool
 
     def _tool_inside(self, function: ast.expr | ast.FunctionDef) -> Tool | None:
         if not isinstance(function, ast.Lambda | ast.FunctionDef):
@@ -238,6 +259,26 @@ def _bindings(nodes: list[ast.AST]) -> tuple[dict[str, str], dict[str, str]]:
             for alias in node.names:
                 functions[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return modules, functions
+
+
+def _bound_in(scope: ast.AST) -> set[str]:
+    """Return the names that a module or function binds for itself, and those that it makes global.
+
+    The variables of comprehensions are their own.
+    """
+    nodes: list[ast.AST] = []
+    pending = list(ast.iter_child_nodes(scope))
+    while pending:
+        node = pending.pop()
+        nodes.append(node)
+        if isinstance(node, ast.comprehension):
+            pending += [node.iter, *node.ifs]
+        elif not isinstance(node, _FUNCTIONS):
+            pending.extend(ast.iter_child_nodes(node))
+    declared = [
+        name for node in ast.walk(scope) if isinstance(node, ast.Global) for name in node.names
+    ]
+    return {*_bound_names(nodes), *declared}
 
 
 def _bound_names(nodes: list[ast.AST]) -> Iterator[str]:

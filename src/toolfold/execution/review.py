@@ -74,12 +74,10 @@ class _Reviewer:
             case "unresolved-reference":
                 yield from self._undefined(diagnostic, quoted[0])
             case "unresolved-import":
-                if not self._reading.is_guarded(
-                    diagnostic.line, "ImportError", "ModuleNotFoundError"
-                ):
-                    yield about_import(quoted[0], quoted[1] if quoted[1:] else None, self._names)
-            case "unresolved-attribute":
-                yield from self._bad_attribute(diagnostic)
+                yield from self._bad_import(diagnostic, *quoted)
+            case "unresolved-attribute" if diagnostic.message.startswith("Module "):
+                if message := about_attribute(quoted[0], quoted[1], self._names):
+                    yield message
             case "call-non-callable":
                 yield from self._module_called(diagnostic)
             case rule if rule in _ARGUMENT_RULES:
@@ -101,13 +99,17 @@ class _Reviewer:
         reading = self._reading
         if "exec" in self._plan.names or reading.is_annotation(diagnostic):
             return
-        if not reading.is_guarded(diagnostic.line, "NameError"):
+        if not reading.binds(name, diagnostic) and not reading.is_guarded(
+            diagnostic.line, "NameError"
+        ):
             yield about_name(name, self._names, reading.defined)
 
-    def _bad_attribute(self, diagnostic: Diagnostic) -> Iterator[str]:
-        found = self._reading.attribute_at(diagnostic)
-        if found and (message := about_attribute(*found, self._names)):
-            yield message
+    def _bad_import(
+        self, diagnostic: Diagnostic, module: str, member: str | None = None, *_: str
+    ) -> Iterator[str]:
+        expected = ("ImportError", "ModuleNotFoundError")
+        if not self._reading.is_guarded(diagnostic.line, *expected):
+            yield about_import(module, member, self._names)
 
     def _module_called(self, diagnostic: Diagnostic) -> Iterator[str]:
         for node in self._reading.nodes:
@@ -149,8 +151,8 @@ class _Reviewer:
         parameters = {each.identifier: each for each in parameters_of(tool).listed}
         for keyword in call.keywords:
             parameter = parameters.get(keyword.arg or "")
-            value = self._reading.written_out(keyword.value)
-            if parameter and value:
+            if parameter:
+                value = self._reading.display(keyword.value)
                 yield from mismatches(value, parameter.schema, root, path=parameter.identifier)
 
 

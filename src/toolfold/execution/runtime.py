@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.results import Blob
+from toolfold.catalog.stubfiles import StubFiles
 from toolfold.config.settings import Limits
 from toolfold.errors import BadCall, CodeRejected, ToolfoldError
 from toolfold.execution import discovery_module, report
@@ -101,7 +102,8 @@ class Runtime:
 
     async def _run(self, plan: Plan, calls: "_Calls") -> GuestOutcome:
         names = frozenset({_SHOW, *self._aliases(plan)})
-        async with self._sandbox.open(modules(self._catalog), names) as session:
+        files = StubFiles(self._catalog)
+        async with self._sandbox.open(modules(self._catalog), names, files=files) as session:
             return await session.run(Program(source=plan.source, awaited=plan.awaited), calls.call)
 
     def _shape(

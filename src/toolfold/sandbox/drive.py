@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pydantic_monty as monty
 
@@ -16,6 +16,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.failures import failure_of
+from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
@@ -26,6 +27,13 @@ class _Stopped(Exception):
     """Leave the loop of `Drive`; the reason is in its `_stop`."""
 
 
+class Host(NamedTuple):
+    """What the host offers besides modules: functions that need no import, and files."""
+
+    names: frozenset[str]
+    files: ReadOnlyFiles | None
+
+
 class Drive:
     """One program driven to its end, in a thread of its own."""
 
@@ -33,7 +41,7 @@ class Drive:
         self,
         native: monty.MontySession,
         limits: Limits,
-        names: frozenset[str],
+        host: "Host",
         awaited: Mapping[str, frozenset[int]],
         post: Callable[[int, GuestCall], None],
     ) -> None:
@@ -41,7 +49,7 @@ class Drive:
         self.finished = False
         self._native = native
         self._limits = limits
-        self._names = names
+        self._host = host
         self._awaited = awaited
         self._post = post
         self._budget = ValueBudget(
@@ -100,7 +108,9 @@ class Drive:
     def _complete(self, source: str) -> monty.MontyComplete:
         self._source = source.encode()
         snapshot = self._resume(
-            lambda: self._native.feed_start(source, print_callback=self._output.write)
+            lambda: self._native.feed_start(
+                source, print_callback=self._output.write, os=self._host.files
+            )
         )
         while not isinstance(snapshot, monty.MontyComplete):
             snapshot = self._step(snapshot)
@@ -131,18 +141,22 @@ class Drive:
         return self._look_up(snapshot)
 
     def _call(self, snapshot: monty.FunctionSnapshot) -> monty.SyncSnapshot:
+        self._count(snapshot.position)
         name = str(snapshot.function_name)
-        if "." not in name and name not in self._names:
+        if "." not in name and name not in self._host.names:
             return self._resume(snapshot.resume_auto)  # a NameError where the code calls it
-        self._calls += 1
-        if self._calls > self._limits.calls:
-            message = f"The run made more than {self._limits.calls:,} tool calls."
-            self.stop(Failure(kind="calls", message=message, line=self._line(snapshot.position)))
-            raise _Stopped
         self._post(snapshot.call_id, self._received(name, snapshot))
         if self._is_awaited(snapshot.position):
             return self._resume(lambda: snapshot.resume({"future": ...}))
         return self._answer(snapshot, self._wait_for(snapshot.call_id))
+
+    def _count(self, position: monty.SourceRange) -> None:
+        """Count what the guest asks of the host; names that do not exist are asked for too."""
+        self._calls += 1
+        if self._calls > self._limits.calls:
+            message = f"The run made more than {self._limits.calls:,} tool calls."
+            self.stop(Failure(kind="calls", message=message, line=self._line(position)))
+            raise _Stopped
 
     def _received(self, name: str, snapshot: monty.FunctionSnapshot) -> GuestCall:
         try:
@@ -209,15 +223,16 @@ class Drive:
 
     def _look_up(self, snapshot: monty.NameLookupSnapshot) -> monty.SyncSnapshot:
         name = snapshot.variable_name
-        if snapshot.object_id is None and name in self._names:
+        if snapshot.object_id is None and name in self._host.names:
             stand_in = lambda *_: None  # noqa: E731  # the interpreter takes its __name__
             stand_in.__name__ = name
             return self._resume(lambda: snapshot.resume(value=stand_in))
+        self._count(snapshot.position)
         return self._resume(snapshot.resume)
 
     def _system_call(self, snapshot: monty.FunctionSnapshot) -> monty.SyncSnapshot:
         name = str(snapshot.function_name)
-        if name in {"import", "import_stubs"}:
+        if name in {"import", "import_stubs"} or (self._host.files and _is_file_call(name)):
             return self._resume(snapshot.resume_auto)
         if name.endswith("sleep"):
             return self._sleep(snapshot, is_async=name == "asyncio.sleep")
@@ -254,6 +269,10 @@ def _converted(read: Callable[[], object]) -> object:
 def _as_unicode(value: Any) -> Any:
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-8", "replace"))
+
+
+def _is_file_call(name: str) -> bool:
+    return name == "open" or name.startswith(("Path.", "os."))
 
 
 def _seconds(args: tuple[Any, ...]) -> float:

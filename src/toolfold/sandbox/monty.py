@@ -28,12 +28,14 @@ from toolfold.errors import (
     UpstreamTimedOut,
     ValueRejected,
 )
-from toolfold.sandbox.drive import Drive
+from toolfold.sandbox.drive import Drive, Host
+from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
     Failure,
     FailureKind,
     GuestCall,
+    GuestFiles,
     GuestOutcome,
     Modules,
     OnCall,
@@ -69,7 +71,9 @@ class MontySandbox:
                 await anyio.to_thread.run_sync(self._pool.__exit__, None, None, None)
 
     @asynccontextmanager
-    async def open(self, modules: Modules, names: frozenset[str]) -> AsyncIterator["MontySession"]:
+    async def open(
+        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+    ) -> AsyncIterator["MontySession"]:
         """Open a session on a worker of its own, waiting for one to be free."""
         async with self._places:
             native = self._pool.checkout(
@@ -80,7 +84,8 @@ class MontySandbox:
             )
             await anyio.to_thread.run_sync(native.__enter__, limiter=self._threads)
             try:
-                yield MontySession(native, names, self._limits, self._threads)
+                handler = ReadOnlyFiles(files) if files else None
+                yield MontySession(native, self._limits, Host(names, handler), self._threads)
             finally:
                 with anyio.CancelScope(shield=True), suppress(monty.MontyError):
                     await anyio.to_thread.run_sync(
@@ -103,13 +108,13 @@ class MontySession:
     def __init__(
         self,
         native: monty.MontySession,
-        names: frozenset[str],
         limits: Limits,
+        host: Host,
         threads: anyio.CapacityLimiter,
     ) -> None:
         self._native = native
-        self._names = names
         self._limits = limits
+        self._host = host
         self._threads = threads
         self._awaited: dict[str, frozenset[int]] = {}
         self._is_over = False
@@ -131,7 +136,7 @@ class MontySession:
             def post(call_id: int, call: GuestCall) -> None:
                 loop.call_soon_threadsafe(start, call_id, call)
 
-            drive = Drive(self._native, self._limits, self._names, self._awaited, post)
+            drive = Drive(self._native, self._limits, self._host, self._awaited, post)
             async with _stopping(drive, self._limits.wall_time_s):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads

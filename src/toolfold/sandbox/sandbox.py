@@ -1,6 +1,6 @@
 """What a place for guest code looks like, whichever interpreter is behind it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -77,6 +77,18 @@ class GuestOutcome:
     waiting_s: float = 0.0
 
 
+class GuestFiles(Protocol):
+    """A tree of texts that guest code can read with `open`. Paths are absolute."""
+
+    def entries(self, path: str) -> Sequence[str] | None:
+        """Return the names in a directory; None if there is no such directory."""
+        ...
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file."""
+        ...
+
+
 class Session(Protocol):
     """Guest state, shared by the programs that run in it one after the other."""
 
@@ -92,8 +104,13 @@ class Session(Protocol):
 class Sandbox(Protocol):
     """Makes sessions."""
 
-    def open(self, modules: Modules, names: frozenset[str]) -> AbstractAsyncContextManager[Session]:
-        """Open a session that can import `modules` and call `names` without importing them."""
+    def open(
+        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        """Open a session.
+
+        It can import `modules`, call `names` without importing them, and read `files`.
+        """
         ...
 
 

@@ -1,0 +1,165 @@
+"""Turn text into vectors: the Embedder protocol and the built-in model, all-MiniLM-L6-v2."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from toolfold.errors import StoreError
+
+# numpy, ONNX Runtime and the tokenizer cost 0.1 s to import, so only those who embed pay for them.
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime  # type: ignore[import-untyped]
+    import tokenizers
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.float32]"
+
+MODEL = Path(__file__).parent / "assets" / "minilm-int8.onnx"
+TOKENIZER = Path(__file__).parent / "assets" / "minilm-tokenizer.json"
+# What `scripts/build_embedder.py` makes, to the byte, from the published weights.
+MODEL_SHA256 = "c7c7a2989e0fe11c79ab8fb596cc34d4f019f85a4ef4783c67c125cda23f2502"
+TOKENIZER_SHA256 = "71a31309bdd802f1a40845b0aceb02fb4cf6f4b81c712ae33aaff676df227115"
+
+DIMENSIONS = 384
+MAX_TOKENS = 256
+
+# The tokenizer reads all of a text before it truncates; ordinary prose has 4 characters a token.
+_MAX_CHARS = 16_384
+_SCALE_BYTES = 4
+
+
+class Embedder(Protocol):
+    """Texts in, unit vectors out. Any thread may call it."""
+
+    @property
+    def name(self) -> str:
+        """Which model and precision: vectors of different names must not be compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """How long each vector is."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one normalised row for each text, in the same order.
+
+        Raises:
+            StoreError: The model cannot be loaded.
+        """
+
+
+class MiniLmEmbedder:
+    """The built-in model, loaded at the first text; reads the first 256 tokens of each.
+
+    Texts pass through the model one by one. Dynamic quantization takes its range from the whole
+    batch, so a vector would depend on its neighbours (cosine 0.97 to itself), for 10 % more speed.
+    """
+
+    name = f"all-MiniLM-L6-v2-int8@{MODEL_SHA256[:8]}"
+    dimensions = DIMENSIONS
+
+    def __init__(self, *, model: Path = MODEL, tokenizer: Path = TOKENIZER) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._loading = Lock()
+        self._loaded: tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession] | None = None
+
+    def is_available(self) -> bool:
+        """Tell whether the files of the model are in place."""
+        return self._model.is_file() and self._tokenizer.is_file()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one normalised row for each text, in the same order.
+
+        Raises:
+            StoreError: A file of the model is missing or is not the one we built.
+        """
+        import numpy as np
+
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        if texts:
+            tokenizer, session = self._load()
+            for row, text in zip(vectors, texts, strict=True):
+                ids = tokenizer.encode(_encodable(text[:_MAX_CHARS])).ids
+                row[:] = session.run(None, {"input_ids": np.array([ids], np.int64)})[0][0]
+        return vectors
+
+    def _load(self) -> "tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession]":
+        with self._loading:
+            if self._loaded is None:
+                _verify(self._tokenizer, TOKENIZER_SHA256)
+                _verify(self._model, MODEL_SHA256)
+                self._loaded = _open_tokenizer(self._tokenizer), _open_session(self._model)
+            return self._loaded
+
+
+def quantize(vectors: Vectors) -> list[bytes]:
+    """Return each row as a blob: its scale (little-endian float32), then an int8 per dimension.
+
+    The cosine between a row of 384 numbers and its blob is at least 0.997, whatever the numbers.
+    """
+    import numpy as np
+
+    scales = np.abs(vectors).max(axis=1, keepdims=True, initial=0) / np.float32(127)
+    levels = np.rint(vectors / np.where(scales > 0, scales, 1)).astype(np.int8)
+    heads = scales.astype("<f4")
+    return [head.tobytes() + row.tobytes() for head, row in zip(heads, levels, strict=True)]
+
+
+def dequantize(blobs: Sequence[bytes], *, dimensions: int = DIMENSIONS) -> Vectors:
+    """Return the rows that `quantize` wrote, in the same order.
+
+    Raises:
+        StoreError: A blob does not hold that many dimensions.
+    """
+    import numpy as np
+
+    expected = _SCALE_BYTES + dimensions
+    if odd := {len(blob) for blob in blobs} - {expected}:
+        raise StoreError(
+            f"A stored vector has {min(odd)} bytes where {dimensions} dimensions take {expected}. "
+            "Another embedder wrote it: embed its text again."
+        )
+    layout = np.dtype([("scale", "<f4"), ("levels", "i1", (dimensions,))])
+    rows = np.frombuffer(b"".join(blobs), layout)
+    vectors: Vectors = rows["levels"] * rows["scale"][:, np.newaxis]
+    return vectors
+
+
+def _encodable(text: str) -> str:
+    """Join surrogate pairs and replace lone ones, which the tokenizer refuses."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _verify(path: Path, sha256: str) -> None:
+    remedy = "Run `python scripts/build_embedder.py` (or `make setup`), or reinstall toolfold."
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise StoreError(f"The embedding model's file {path} is missing. {remedy}") from error
+    except OSError as error:
+        raise StoreError(f"Cannot read the embedding model's {path}: {error}. {remedy}") from error
+    if found != sha256:
+        raise StoreError(f"The embedding model's file {path} is not the one we built. {remedy}")
+
+
+def _open_tokenizer(path: Path) -> "tokenizers.Tokenizer":
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    tokenizer.encode_special_tokens = True  # a text that says [SEP] means the five characters
+    return tokenizer
+
+
+def _open_session(path: Path) -> "onnxruntime.InferenceSession":
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # More threads would spin between texts; callers who want more cores call from more threads.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
