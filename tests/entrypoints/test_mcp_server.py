@@ -141,12 +141,18 @@ async def test_each_call_is_progress_to_the_client(running: MakeApp) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, message))
 
-    code = "import null, time\nfor i in range(5):\n    null.put(value=i)\n    time.sleep(0.02)"
+    code = "import null, time\nfor i in range(5):\n    null.put(value=i)\n    time.sleep(0.15)"
+    fast = "import null\nfor i in range(200):\n    null.put(value=i)"
     async with running({"null": test_server("null")}) as toolfold:
         async with Client(make_server(toolfold.app)) as client:
             await execute(client, code, progress_callback=hear)
+            slowly = list(heard)
+            heard.clear()
+            await execute(client, fast, progress_callback=hear)
 
-    assert heard == [(float(i), f"null.put {i}") for i in range(1, 6)]
+    assert slowly == [(float(i), f"null.put {i}") for i in range(1, 6)]
+    assert heard[-1] == (200.0, "null.put 200")
+    assert len(heard) < 100
 
 
 async def test_a_cancelled_request_stops_before_the_next_call(running: MakeApp) -> None:

@@ -1,6 +1,5 @@
 """All tools of all upstreams: list, find, describe, call."""
 
-import difflib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ import mcp_types as types
 
 from toolfold.catalog.binding import bind
 from toolfold.catalog.discovery import ToolIndex
-from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.known import KnownTools
 from toolfold.catalog.results import Answer, Blob, to_answer
-from toolfold.catalog.stubs import module_stub, render_stub
+from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait, Upstream
 from toolfold.config.faults import ConfigFault
@@ -48,11 +47,7 @@ class Catalog:
         self._faults = [fault for fault in faults if isinstance(fault, ServerFault)]
         self.notes = [str(fault) for fault in faults if isinstance(fault, ConfigFault)]
         """What is wrong with the configuration beyond single servers."""
-        self._modules = module_names(self._upstreams)
-        self._servers = {module: server for server, module in self._modules.items()}
         self._max_result_bytes = max_result_bytes
-        self._tools: dict[str, dict[str, Tool]] = {}
-        self._index: ToolIndex | None = None
         self.refresh()
 
     @asynccontextmanager
@@ -75,49 +70,35 @@ class Catalog:
 
     def refresh(self) -> None:
         """Take over what the upstreams list now."""
-        self._tools = {
-            self._modules[upstream.name]: self._named(upstream)
-            for upstream in self._upstreams.values()
-            if upstream.known_tools is not None
-        }
-        self._index = None
-
-    def _named(self, upstream: Upstream) -> dict[str, Tool]:
-        listed = upstream.known_tools or ()
-        names = function_names(tool.name for tool in listed)
-        module = self._modules[upstream.name]
-        return {
-            names[tool.name]: Tool(
-                server=upstream.name, module=module, function=names[tool.name], listed=tool
-            )
-            for tool in listed
-        }
+        self._known = KnownTools(
+            {name: upstream.known_tools for name, upstream in self._upstreams.items()}
+        )
 
     @property
     def tools(self) -> list[Tool]:
         """Every tool that is known, in a stable order."""
-        return [
-            tool for _, tools in sorted(self._tools.items()) for _, tool in sorted(tools.items())
-        ]
+        return self._known.tools
 
     @property
     def modules(self) -> Mapping[str, str]:
         """The server behind each module name, of all that are configured."""
-        return self._servers
+        return self._known.modules
 
     @property
     def index(self) -> ToolIndex:
         """Search over all tools."""
-        if self._index is None:
-            self._index = ToolIndex(self.tools)
-        return self._index
+        return self._known.index
+
+    def functions(self, module: str) -> Mapping[str, Tool]:
+        """Return the tools of a module by function name; none if they are not known."""
+        return self._known.functions(module)
 
     def statuses(self) -> list[ServerStatus]:
         """Say of each configured server what it offers, or why it does not."""
         working = [
             ServerStatus(
                 name=name,
-                module=self._modules[name],
+                module=self._known.module_of(name),
                 tools=None if upstream.known_tools is None else len(upstream.known_tools),
                 fault=upstream.fault,
                 protocol=upstream.protocol,
@@ -132,7 +113,7 @@ class Catalog:
 
     async def learn(self, modules: Iterable[str] | None = None, *, fresh: bool = False) -> None:
         """Wait until the tools of these modules (by default all) are known, or known not to be."""
-        wanted = self._servers if modules is None else [m for m in modules if m in self._servers]
+        wanted = self.modules if modules is None else [m for m in modules if m in self.modules]
 
         async def learn_one(upstream: Upstream) -> None:
             try:
@@ -142,61 +123,34 @@ class Catalog:
 
         async with anyio.create_task_group() as tasks:
             for module in wanted:
-                upstream = self._upstreams[self._servers[module]]
+                upstream = self._upstreams[self.modules[module]]
                 if fresh or upstream.known_tools is None:
                     tasks.start_soon(learn_one, upstream)
 
-    def functions(self, module: str) -> Mapping[str, Tool]:
-        """Return the tools of a module by function name; none if they are not known."""
-        return self._tools.get(module, {})
-
     def stub(self, module: str) -> str:
         """Return the module's stub for the type checker."""
-        return module_stub(list(self.functions(module).values()))
+        return self._known.stub(module)
 
     def fault(self, module: str) -> str | None:
         """Say why a module has no tools, if that is so."""
-        server = self._servers.get(module)
+        server = self.modules.get(module)
         return self._upstreams[server].fault if server else None
 
     def find(self, name: str) -> Tool:
         """Return the tool of that name: `github.create_issue` or `mcp__github__create_issue`.
 
         Raises:
-            NotFound: There is none; the message names the nearest.
+            NotFound: There is none; the message names the nearest, or what ails its server.
         """
-        module, function = self._split(name)
-        tools = self._tools.get(module, {})
-        if function in tools:
-            return tools[function]
-        for tool in tools.values():
-            if tool.listed.name == function:
-                return tool
-        raise NotFound(self._missing(name, module, function))
-
-    def _split(self, name: str) -> tuple[str, str]:
-        if name.startswith("mcp__"):
-            server, _, tool = name.removeprefix("mcp__").partition("__")
-            for candidate, module in self._modules.items():
-                if server in {candidate, module, candidate.replace("-", "_")}:
-                    return module, tool
-            return server, tool
-        module, _, function = name.partition(".")
-        return self._modules.get(module, module), function
-
-    def _missing(self, name: str, module: str, function: str) -> str:
-        if fault := self.fault(module):
-            server = self._servers[module]
-            return f"No tool is named {name!r}: the server {server!r} cannot be used: {fault}"
-        if module not in self._servers:
-            near = difflib.get_close_matches(module, self._servers, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            return f"No tool is named {name!r}: there is no server {module!r}.{hint}"
-        near = difflib.get_close_matches(function, self._tools.get(module, {}), n=3, cutoff=0.5)
-        if near:
-            suggestions = " or ".join(f"{module}.{match}" for match in near)
-            return f"No tool is named {name!r}. Did you mean {suggestions}?"
-        return f"No tool is named {name!r}. tools.search(...) finds tools."
+        try:
+            return self._known.find(name)
+        except NotFound:
+            module, _ = self._known.split(name)
+            fault = self.fault(module)
+            if fault is None:
+                raise
+            server = self.modules[module]
+        raise NotFound(f"No tool is named {name!r}: the server {server!r} cannot be used: {fault}")
 
     async def call(
         self,

@@ -1,38 +1,27 @@
-"""Rank tools for a query, by the words they share."""
+"""Rank tools for a query, by the words they share and, where vectors are at hand, by meaning."""
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from toolfold.catalog.binding import parameters_of
-from toolfold.catalog.names import words
-from toolfold.catalog.tool import Tool
-from toolfold.jsontypes import Json
+from toolfold.catalog.lexical import WordIndex, index_words
+from toolfold.catalog.query import intent
+from toolfold.catalog.tool import ListedTool, Tool
+from toolfold.errors import StoreError
+from toolfold.jsontypes import Json, JsonObject
 
-# BM25: how soon repeating a word stops to count, and how much long texts are held back.
-_SATURATION = 1.2
-_LENGTH_PENALTY = 0.5
+# numpy costs 0.1 s to import, so who searches by words alone does without.
+if TYPE_CHECKING:
+    from toolfold.catalog.vectors import Embed, ToolVectors
 
-_NAME_WEIGHT = 4.0
-_SERVER_WEIGHT = 2.0
-_DESCRIPTION_WEIGHT = 1.0
-_PARAMETER_WEIGHT = 0.6
-_NOTE_WEIGHT = 0.2
+# Another number for every change of what is stored, and of how words become terms.
+_FORMAT = 1
 
-_EXACT_NAME = 1_000.0
-_MAX_READ_CHARS = 4_000
-_MAX_READ_VALUES = 50
-
-_STOP_WORDS = frozenset(
-    words("""
-    a about all am an and any are as at be been but by can could do does for from had has have how i
-    if in into is it its just let like may me mcp might my of on or our please should so some than
-    that the their them then there these they this those to us using want was we were what when
-    where which will with would you your
-    """)
-)
+_StoredTool: TypeAlias = tuple[str, str, str, dict[str, Any]]
+_Stored: TypeAlias = tuple[
+    list[_StoredTool], dict[str, list[int]], dict[str, tuple[list[int], list[int]]]
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,118 +33,112 @@ class SearchResult:
 
 
 class ToolIndex:
-    """The words of a set of tools. It does not change; build another when the tools do."""
+    """Search over a set of tools. It does not change; build another when the tools do."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools = sorted(tools, key=lambda tool: (tool.path, tool.server))
-        self._names: dict[str, set[int]] = defaultdict(set)
-        self._scores: dict[str, dict[int, float]] = defaultdict(dict)
-        for number, tool in enumerate(self._tools):
-            for spelling in (tool.function, tool.path, f"{tool.server}.{tool.listed.name}"):
-                self._names[_squeezed(spelling)].add(number)
-        self._weigh([_weighted_terms(tool) for tool in self._tools])
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        *,
+        words: WordIndex | None = None,
+        vectors: "ToolVectors | None" = None,
+    ) -> None:
+        self.tools = tuple(sorted(tools, key=lambda tool: (tool.path, tool.server)))
+        """The tools in the order that numbers them."""
+        self._words = words or index_words(self.tools)
+        self._vectors = vectors
 
-    def search(self, query: str, *, limit: int, server: str | None = None) -> SearchResult:
-        """Return at most `limit` tools that share words with `query`, best first.
+    def with_vectors(self, vectors: "ToolVectors") -> "ToolIndex":
+        """Return an index that can search by meaning too.
+
+        Raises:
+            ValueError: They are the vectors of other tools than `tools` of this index.
+        """
+        if len(vectors.tools) != len(self.tools) or any(map(_is_other, vectors.tools, self.tools)):
+            raise ValueError("These are vectors of other tools: make them of `index.tools`.")
+        return ToolIndex(self.tools, words=self._words, vectors=vectors)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        server: str | None = None,
+        embed: "Embed | None" = None,
+    ) -> SearchResult:
+        """Return at most `limit` tools for `query`, best first.
 
         A tool that `query` names comes before all others, in any spelling: `create_issue`,
         `github.create_issue`, `mcp__github__create_issue`. Equals are ordered by path. `server`,
         by its own name or its module's, leaves the tools of others out. A blank query finds all.
-        """
-        numbers = self._of(server)
-        if not query.strip():
-            return SearchResult(hits=self._best(dict.fromkeys(numbers, 0.0), limit), unmatched=())
-        terms = _query_terms(query)
-        scores: dict[int, float] = defaultdict(float)
-        unmatched = []
-        for term, word in terms.items():
-            found = {n: score for n, score in self._scores.get(term, {}).items() if n in numbers}
-            if not found:
-                unmatched.append(word)
-            for number, score in found.items():
-                scores[number] += score
-        for number in self._names.get(_squeezed(query), set()) & numbers:
-            scores[number] += _EXACT_NAME
-        return SearchResult(hits=self._best(scores, limit), unmatched=tuple(unmatched))
 
-    def _of(self, server: str | None) -> set[int]:
+        By words alone, a tool that shares none with `query` is no hit. With vectors and `embed`,
+        which turns texts into vectors of the same embedder, the nearest in meaning are; the words
+        that occur in no tool are reported all the same. `embed` is called once, or not at all.
+        """
+        among = None if server is None else self._numbers_of(server)
+        if not query.strip():
+            numbers: Iterable[int] = range(len(self.tools)) if among is None else sorted(among)
+            return SearchResult(hits=self._hits(numbers, limit), unmatched=())
+        wanted = intent(query)
+        match = self._words.match(wanted, among=among)
+        if self._vectors is None or embed is None:
+            ranked = sorted(match.scores, key=lambda number: (-match.scores[number], number))
+        else:
+            ranked = self._vectors.ranked(wanted, match.scores, among=among, embed=embed)
+        if named := [n for n in self._words.named(query) if among is None or n in among]:
+            places = {number: place for place, number in enumerate(ranked)}
+            named.sort(key=lambda number: places.get(number, len(places)))
+        hits = self._hits(dict.fromkeys([*named, *ranked]), limit)
+        return SearchResult(hits=hits, unmatched=match.unmatched)
+
+    def to_json(self) -> JsonObject:
+        """Return the tools and their words, for `from_json`; vectors are kept elsewhere."""
         return {
-            number
-            for number, tool in enumerate(self._tools)
-            if server is None or server in (tool.server, tool.module)
+            "format": _FORMAT,
+            "tools": [_tool_to_json(tool) for tool in self.tools],
+            "names": {name: list(numbers) for name, numbers in self._words.names.items()},
+            "terms": {
+                term: [list(numbers), list(scores)]
+                for term, (numbers, scores) in self._words.terms.items()
+            },
         }
 
-    def _best(self, scores: dict[int, float], limit: int) -> tuple[Tool, ...]:
-        ordered = sorted(scores, key=lambda number: (-scores[number], number))
-        return tuple(self._tools[number] for number in ordered[:limit])
+    @classmethod
+    def from_json(cls, stored: Json) -> "ToolIndex":
+        """Return the index that `to_json` wrote; it finds the same, without reading the tools anew.
 
-    def _weigh(self, weighted: list[dict[str, float]]) -> None:
-        lengths = [sum(terms.values()) for terms in weighted]
-        mean = sum(lengths) / len(lengths) if lengths else 1.0
-        frequency = Counter(term for terms in weighted for term in terms)
-        for number, terms in enumerate(weighted):
-            length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths[number] / mean
-            for term, weight in terms.items():
-                rarity = math.log(1 + len(weighted) / frequency[term])
-                saturated = weight * (_SATURATION + 1) / (weight + _SATURATION * length)
-                self._scores[term][number] = rarity * saturated
+        Raises:
+            StoreError: It was written by another version, or is no index.
+        """
+        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
+            raise StoreError("The stored index is not of this version. Build it anew.")
+        try:
+            # Checked by its format only: to look at each number would cost more than building.
+            tools, names, terms = cast(
+                "_Stored", (stored["tools"], stored["names"], stored["terms"])
+            )
+            return cls(map(_tool_from_json, tools), words=WordIndex(names=names, terms=terms))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"The stored index is damaged: {error}. Build it anew.") from error
 
+    def _numbers_of(self, server: str) -> set[int]:
+        return {
+            number for number, tool in enumerate(self.tools) if server in (tool.server, tool.module)
+        }
 
-def _weighted_terms(tool: Tool) -> dict[str, float]:
-    weighted: dict[str, float] = defaultdict(float)
-    for text, weight in _texts(tool):
-        for word in words(text[:_MAX_READ_CHARS]):
-            if word not in _STOP_WORDS:
-                weighted[_stem(word)] += weight
-    return weighted
-
-
-def _texts(tool: Tool) -> Iterator[tuple[str, float]]:
-    yield tool.listed.name, _NAME_WEIGHT
-    yield tool.server, _SERVER_WEIGHT
-    yield tool.listed.description, _DESCRIPTION_WEIGHT
-    for parameter in parameters_of(tool).listed:
-        yield parameter.name, _PARAMETER_WEIGHT
-        for text in _notes(parameter.schema):
-            yield text, _NOTE_WEIGHT
+    def _hits(self, numbers: Iterable[int], limit: int) -> tuple[Tool, ...]:
+        return tuple(self.tools[number] for number in islice(numbers, limit))
 
 
-def _notes(schema: Json) -> Iterator[str]:
-    """Give the description of a parameter and the values it may have."""
-    if isinstance(schema, dict):
-        values = schema.get("enum")
-        texts = [schema.get("description"), *(values if isinstance(values, list) else [])]
-        yield from (text for text in texts[:_MAX_READ_VALUES] if isinstance(text, str))
+def _is_other(left: Tool, right: Tool) -> bool:
+    return left is not right
 
 
-def _query_terms(query: str) -> dict[str, str]:
-    """Return each term of `query` with the word it comes from, in order.
-
-    A query that has no telling word, or is not in Latin letters, is one term that nothing matches.
-    """
-    terms: dict[str, str] = {}
-    for word in words(query[:_MAX_READ_CHARS]):
-        if word not in _STOP_WORDS:
-            terms.setdefault(_stem(word), word)
-    return terms or {"": query.strip()}
+def _tool_to_json(tool: Tool) -> Json:
+    listed = {field.name: getattr(tool.listed, field.name) for field in fields(ListedTool)}
+    return [tool.server, tool.module, tool.function, listed]
 
 
-def _squeezed(name: str) -> str:
-    """Write a name so that case, separators and the `mcp__` prefix of some clients do not count."""
-    found = words(name)
-    return "".join(found[1:] if found[:1] == ["mcp"] else found)
-
-
-@lru_cache(maxsize=20_000)
-def _stem(word: str) -> str:
-    """Cut the common endings, so that `issues` meets `issue` and `creating` meets `create`."""
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) > 2 and any(vowel in stem for vowel in "aeiouy"):
-            word = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "lsz" else stem
-            break
-    return word.removesuffix("e") if len(word) > 3 else word
+def _tool_from_json(stored: _StoredTool) -> Tool:
+    server, module, function, listed = stored
+    return Tool(server=server, module=module, function=function, listed=ListedTool(**listed))

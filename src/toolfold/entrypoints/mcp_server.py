@@ -18,6 +18,7 @@ from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.sandbox import GuestCall
 
 _NAMED_SERVERS: Final = 12
+_PROGRESS_EVERY_S: Final = 0.1
 
 _DESCRIPTION: Final = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
@@ -183,8 +184,8 @@ def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
 class _Progress:
     """Tells the client of calls as they begin.
 
-    Calls may begin faster than a client reads. Then the newest stands for those before it, so that
-    a run never waits for its audience.
+    A notification costs as much as a fast call. So they go out ten times a second at most, and the
+    newest call stands for those before it.
     """
 
     def __init__(self, send: Callable[..., Awaitable[None]]) -> None:
@@ -200,7 +201,9 @@ class _Progress:
 
     async def __aexit__(self, *error: Any) -> bool | None:
         self._tasks.cancel_scope.cancel()
-        return await self._tasks.__aexit__(*error)
+        ended = await self._tasks.__aexit__(*error)
+        await self._send_latest()
+        return ended
 
     def note(self, count: int, call: str) -> None:
         """Remember the newest call."""
@@ -211,6 +214,10 @@ class _Progress:
         while True:
             await self._news.wait()
             self._news = anyio.Event()
-            if self._latest is not None:
-                count, call = self._latest
-                await self._send(count, None, call)
+            await self._send_latest()
+            await anyio.sleep(_PROGRESS_EVERY_S)
+
+    async def _send_latest(self) -> None:
+        if self._latest is not None:
+            (count, call), self._latest = self._latest, None
+            await self._send(count, None, call)

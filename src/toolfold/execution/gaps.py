@@ -1,19 +1,23 @@
 """What guest code cannot use in the sandbox, and how to write it instead."""
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _SETTLE = "await asyncio.gather(...) over the calls; toolfold limits concurrency itself"
 _PLAIN_TYPES = "annotate with dict, list or Any"
 
-_SYNTAX: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str, str], ...] = (
-    ((ast.Yield, ast.YieldFrom), "yield (generators)", "collect into a list and return it"),
-    (ast.AsyncFor, "async for", "await the list, then use a plain for"),
-    (ast.AsyncWith, "async with", "await the calls directly; toolfold limits concurrency itself"),
-    (ast.Delete, "del", "use .pop(key), or assign None"),
-    (ast.TryStar, "except*", "use except"),
-)
+_SYNTAX: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Yield: ("yield (generators)", "collect into a list and return it"),
+    ast.YieldFrom: ("yield (generators)", "collect into a list and return it"),
+    ast.AsyncFor: ("async for", "await the list, then use a plain for"),
+    ast.AsyncWith: ("async with", "await the calls directly; toolfold limits concurrency itself"),
+    ast.Delete: ("del", "use .pop(key), or assign None"),
+    ast.TryStar: ("except*", "use except"),
+}
+if sys.version_info >= (3, 12):
+    _SYNTAX[ast.TypeAlias] = ("type", "leave it out, or assign the type to a name")
 
 # Names of modules that are there. Whatever else such a module lacks, the checker finds.
 MISSING_NAMES: dict[str, str] = {
@@ -93,22 +97,17 @@ def find_gaps(nodes: Iterable[ast.AST]) -> tuple[Unsupported, ...]:
     return tuple(sorted(found.values(), key=lambda gap: gap.line))
 
 
-def _gaps_of(node: ast.AST) -> Iterator[tuple[str, str]]:
-    for kinds, construct, rewrite in _SYNTAX:
-        if isinstance(node, kinds):
-            yield construct, rewrite
-    match node:
-        case ast.ClassDef():
-            yield from _gaps_of_class(node)
-        case ast.ImportFrom(module=str(module), names=names):
-            yield from _gaps_of_import(module, names)
-        case ast.Attribute(value=ast.Name(id=module), attr=name):
-            yield from _missing_name(f"{module}.{name}")
-        case ast.Call():
-            yield from _gaps_of_call(node)
-        # The statement of Python 3.12: a parser older than that does not know it.
-        case ast.stmt() if type(node).__name__ == "TypeAlias":
-            yield "type", "leave it out, or assign the type to a name"
+def _gaps_of(node: ast.AST) -> Iterable[tuple[str, str]]:
+    """Return what of this node does not work. Called for every node, so it decides by type."""
+    if isinstance(node, ast.Call):
+        return _gaps_of_call(node)
+    if isinstance(node, ast.Attribute):
+        return _gaps_of_attribute(node)
+    if isinstance(node, ast.ImportFrom):
+        return _gaps_of_import(node)
+    if isinstance(node, ast.ClassDef):
+        return _gaps_of_class(node)
+    return [_SYNTAX[type(node)]] if type(node) in _SYNTAX else ()
 
 
 def _gaps_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -126,16 +125,18 @@ def _gaps_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
             )
 
 
-def _gaps_of_import(module: str, names: list[ast.alias]) -> Iterator[tuple[str, str]]:
-    for alias in names:
+def _gaps_of_import(node: ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    for alias in node.names:
+        path = f"{node.module}.{alias.name}"
         if alias.name == "*":
             yield "import *", "import the module, or name what you import"
-        yield from _missing_name(f"{module}.{alias.name}")
+        elif path in MISSING_NAMES:
+            yield path, MISSING_NAMES[path]
 
 
-def _missing_name(path: str) -> Iterator[tuple[str, str]]:
-    if path in MISSING_NAMES:
-        yield path, MISSING_NAMES[path]
+def _gaps_of_attribute(node: ast.Attribute) -> Iterable[tuple[str, str]]:
+    path = f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else ""
+    return [(path, MISSING_NAMES[path])] if path in MISSING_NAMES else ()
 
 
 def _gaps_of_call(call: ast.Call) -> Iterator[tuple[str, str]]:

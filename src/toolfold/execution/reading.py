@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from toolfold.catalog.tool import Tool
@@ -66,24 +67,30 @@ class Reading:
         self._lines = plan.source.split("\n")
         self.nodes = list(ast.walk(plan.tree))
         self.modules, self._imported = _bindings(self.nodes)
-        self.defined = Counter(_bound_names(self.nodes))
-        self._uses = Counter(
-            node.id
-            for node in self.nodes
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        )
-        self._values = {
+        self._calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        self.tool_calls = [(node, tool) for node in self._calls if (tool := self.tool(node.func))]
+
+    # The rest is asked for only where something may be wrong.
+
+    @cached_property
+    def defined(self) -> Counter[str]:
+        """Every name that the code binds, with how often it does."""
+        return Counter(_bound_names(self.nodes))
+
+    @cached_property
+    def _uses(self) -> Counter[str]:
+        names = (node for node in self.nodes if isinstance(node, ast.Name))
+        return Counter(name.id for name in names if isinstance(name.ctx, ast.Load))
+
+    @cached_property
+    def _values(self) -> dict[str, ast.expr]:
+        return {
             target.id: node.value
             for node in self.nodes
             if isinstance(node, ast.Assign)
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        self.tool_calls = [
-            (node, tool)
-            for node in self.nodes
-            if isinstance(node, ast.Call) and (tool := self.tool(node.func))
-        ]
 
     def tool(self, function: ast.expr) -> Tool | None:
         """Return the tool that an expression names, if it does."""
@@ -195,28 +202,22 @@ class Reading:
 
     def called_back(self) -> Iterator[tuple[ast.Call, str, Tool]]:
         """Yield the calls of `map`, `sorted` and the like that would call a tool themselves."""
-        callers = {
-            node.name: tool
-            for node in self.nodes
-            if isinstance(node, ast.FunctionDef) and (tool := self._tool_inside(node))
-        }
-        for node in self.nodes:
-            match node:
-                case ast.Call(func=ast.Name(id=name)) if name in _CALL_BACK:
-                    pass
-                case ast.Call(func=ast.Attribute(attr="sort" as name)):
-                    pass
-                case _:
-                    continue
-            for given in _callbacks(node):
-                own = callers.get(given.id) if isinstance(given, ast.Name) else None
-                if tool := own or self.tool(given) or self._tool_inside(given):
-                    yield node, name, tool
+        for call in self._calls:
+            if name := _calling_back(call):
+                for given in _callbacks(call):
+                    if tool := self.tool(given) or self._tool_inside(given):
+                        yield call, name, tool
 
-    def _tool_inside(self, function: ast.expr | ast.FunctionDef) -> Tool | None:
-        if not isinstance(function, ast.Lambda | ast.FunctionDef):
-            return None
-        inside = {id(node) for node in ast.walk(function)}
+    def _tool_inside(self, given: ast.expr) -> Tool | None:
+        """Return a tool that a function calls, given as a lambda or by its name."""
+        functions: list[ast.AST] = [given] if isinstance(given, ast.Lambda) else []
+        if isinstance(given, ast.Name):
+            functions += [
+                node
+                for node in self.nodes
+                if isinstance(node, ast.FunctionDef) and node.name == given.id
+            ]
+        inside = {id(node) for function in functions for node in ast.walk(function)}
         return next((tool for call, tool in self.tool_calls if id(call) in inside), None)
 
     def _start(self, node: ast.expr | ast.keyword) -> tuple[int, int]:
@@ -236,6 +237,13 @@ class Reading:
 
 def _place(diagnostic: Diagnostic) -> tuple[int, int]:
     return diagnostic.line, diagnostic.column
+
+
+def _calling_back(call: ast.Call) -> str | None:
+    """Return the name of a function that calls back those it is given, if `call` calls one."""
+    if isinstance(call.func, ast.Name):
+        return call.func.id if call.func.id in _CALL_BACK else None
+    return "sort" if isinstance(call.func, ast.Attribute) and call.func.attr == "sort" else None
 
 
 def _callbacks(call: ast.Call) -> list[ast.expr]:

@@ -43,7 +43,7 @@ class Drive:
         limits: Limits,
         host: "Host",
         awaited: Mapping[str, frozenset[int]],
-        post: Callable[[int, GuestCall], None],
+        post: Callable[[int, GuestCall, bool], None],
     ) -> None:
         self.answers: SimpleQueue[tuple[int, dict[str, Any]]] = SimpleQueue()
         self.finished = False
@@ -145,8 +145,9 @@ class Drive:
         name = str(snapshot.function_name)
         if "." not in name and name not in self._host.names:
             return self._resume(snapshot.resume_auto)  # a NameError where the code calls it
-        self._post(snapshot.call_id, self._received(name, snapshot))
-        if self._is_awaited(snapshot.position):
+        is_awaited = self._is_awaited(snapshot.position)
+        self._post(snapshot.call_id, self._received(name, snapshot), is_awaited)
+        if is_awaited:
             return self._resume(lambda: snapshot.resume({"future": ...}))
         return self._answer(snapshot, self._wait_for(snapshot.call_id))
 
@@ -244,7 +245,7 @@ class Drive:
         if self._slept_s > self._limits.sleep_s:
             message = f"The run may sleep {self._limits.sleep_s:g} s in all."
             return self._answer(snapshot, {"exc_type": "TimeoutError", "message": message})
-        self._post(snapshot.call_id, GuestCall("sleep", (seconds,), {}))
+        self._post(snapshot.call_id, GuestCall("sleep", (seconds,), {}), is_async)
         if is_async:
             return self._resume(lambda: snapshot.resume({"future": ...}))
         return self._answer(snapshot, self._wait_for(snapshot.call_id))

@@ -18,6 +18,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pydantic_monty as monty
+from anyio.abc import TaskGroup
 
 from toolfold.config.settings import Limits
 from toolfold.errors import (
@@ -123,21 +124,14 @@ class MontySession:
         """Run `program`; see `Session.run`."""
         if self._is_over:
             return GuestOutcome(failure=_SESSION_OVER)
-        loop = asyncio.get_running_loop()
         deadline = anyio.current_time() + self._limits.wall_time_s
         # Functions of earlier programs are called from later ones: keep what each awaits, under
         # the name that the interpreter gives its source.
         self._awaited[f"<python-input-{len(self._awaited)}>"] = program.awaited
         async with anyio.create_task_group() as calls:
-
-            def start(call_id: int, call: GuestCall) -> None:
-                calls.start_soon(_answer, call_id, call, on_call, drive)
-
-            def post(call_id: int, call: GuestCall) -> None:
-                loop.call_soon_threadsafe(start, call_id, call)
-
-            drive = Drive(self._native, self._limits, self._host, self._awaited, post)
-            async with _stopping(drive, self._limits.wall_time_s):
+            switchboard = _Switchboard(calls, on_call)
+            drive = Drive(self._native, self._limits, self._host, self._awaited, switchboard.post)
+            async with switchboard.serving(drive), _stopping(drive, self._limits.wall_time_s):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
                 )
@@ -191,21 +185,59 @@ def _out_of_time(wall_time_s: float) -> Failure:
     )
 
 
-async def _answer(call_id: int, call: GuestCall, on_call: OnCall, drive: Drive) -> None:
-    """Answer one call. Whatever happens, the thread that waits for it hears of it."""
-    try:
-        if call.function == "sleep":
-            await anyio.sleep(float(str(call.args[0])))
-            answer: dict[str, Any] = {"return_value": None}
+class _Switchboard:
+    """Takes calls from the thread of a `Drive` and has them answered in the event loop.
+
+    The guest stands still in a plain call, so there is one at a time, and one task serves them all:
+    a task for each would double the cost of a call. Awaited calls get tasks of their own.
+    """
+
+    def __init__(self, tasks: TaskGroup, on_call: OnCall) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks = tasks
+        self._on_call = on_call
+        self._plain: asyncio.Queue[tuple[int, GuestCall]] = asyncio.Queue()
+        self._drive: Drive | None = None
+
+    def post(self, call_id: int, call: GuestCall, is_awaited: bool) -> None:
+        """Take a call. Runs in the thread."""
+        self._loop.call_soon_threadsafe(self._start, call_id, call, is_awaited)
+
+    @asynccontextmanager
+    async def serving(self, drive: Drive) -> AsyncIterator[None]:
+        """Answer the calls of `drive` for the length of this context."""
+        self._drive = drive
+        async with anyio.create_task_group() as server:
+            server.start_soon(self._serve_plain_calls)
+            yield
+            server.cancel_scope.cancel()
+
+    def _start(self, call_id: int, call: GuestCall, is_awaited: bool) -> None:
+        if is_awaited:
+            self._tasks.start_soon(self._answer, call_id, call)
         else:
-            answer = {"return_value": await on_call(call)}
-    except RunError as error:
-        kind: FailureKind = "value" if isinstance(error, ValueRejected) else "error"
-        drive.stop(Failure(kind=kind, message=str(error)))
-        return
-    except ToolfoldError as error:
-        answer = {"exc_type": _guest_exception(error), "message": str(error)}
-    drive.answers.put((call_id, answer))
+            self._plain.put_nowait((call_id, call))
+
+    async def _serve_plain_calls(self) -> None:
+        while True:
+            await self._answer(*await self._plain.get())
+
+    async def _answer(self, call_id: int, call: GuestCall) -> None:
+        """Answer one call. Whatever happens, the thread that waits for it hears of it."""
+        assert self._drive is not None  # noqa: S101
+        try:
+            if call.function == "sleep":
+                await anyio.sleep(float(str(call.args[0])))
+                answer: dict[str, Any] = {"return_value": None}
+            else:
+                answer = {"return_value": await self._on_call(call)}
+        except RunError as error:
+            kind: FailureKind = "value" if isinstance(error, ValueRejected) else "error"
+            self._drive.stop(Failure(kind=kind, message=str(error)))
+            return
+        except ToolfoldError as error:
+            answer = {"exc_type": _guest_exception(error), "message": str(error)}
+        self._drive.answers.put((call_id, answer))
 
 
 def _guest_exception(error: ToolfoldError) -> str:

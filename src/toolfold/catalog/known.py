@@ -1,0 +1,99 @@
+"""The tools that are known, under the names that guest code uses, whether servers run or not."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from toolfold.catalog.discovery import ToolIndex
+from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.stubs import module_stub
+from toolfold.catalog.tool import ListedTool, Tool
+from toolfold.errors import NotFound
+
+
+class KnownTools:
+    """What each server listed, or None where that is not known yet."""
+
+    def __init__(self, listings: Mapping[str, Sequence[ListedTool] | None]) -> None:
+        self._names = module_names(listings)
+        self.modules: Mapping[str, str] = {module: name for name, module in self._names.items()}
+        """The server behind each module, of all that are configured."""
+        self._tools = {
+            self._names[server]: _named(server, self._names[server], listed)
+            for server, listed in listings.items()
+            if listed is not None
+        }
+        self._index: ToolIndex | None = None
+        self._stubs: dict[str, str] = {}
+
+    @property
+    def tools(self) -> list[Tool]:
+        """Every tool, in a stable order."""
+        return [
+            tool for _, tools in sorted(self._tools.items()) for _, tool in sorted(tools.items())
+        ]
+
+    @property
+    def index(self) -> ToolIndex:
+        """Search over all tools."""
+        if self._index is None:
+            self._index = ToolIndex(self.tools)
+        return self._index
+
+    def module_of(self, server: str) -> str:
+        """Return the module of a configured server."""
+        return self._names[server]
+
+    def functions(self, module: str) -> Mapping[str, Tool]:
+        """Return the tools of a module by function name; none if they are not known."""
+        return self._tools.get(module, {})
+
+    def stub(self, module: str) -> str:
+        """Return the module's stub for the type checker."""
+        if module not in self._stubs:
+            self._stubs[module] = module_stub(self.functions(module).values())
+        return self._stubs[module]
+
+    def split(self, name: str) -> tuple[str, str]:
+        """Split `github.create_issue` or `mcp__github__create_issue` into module and function."""
+        if not name.startswith("mcp__"):
+            module, _, function = name.partition(".")
+            return self._names.get(module, module), function
+        server, _, tool = name.removeprefix("mcp__").partition("__")
+        for candidate, module in self._names.items():
+            if server in {candidate, module, candidate.replace("-", "_")}:
+                return module, tool
+        return server, tool
+
+    def find(self, name: str) -> Tool:
+        """Return the tool of that name, in any of its spellings.
+
+        Raises:
+            NotFound: There is none; the message names the nearest.
+        """
+        module, function = self.split(name)
+        tools = self.functions(module)
+        if function in tools:
+            return tools[function]
+        for tool in tools.values():
+            if tool.listed.name == function:
+                return tool
+        raise NotFound(self._missing(name, module, function))
+
+    def _missing(self, name: str, module: str, function: str) -> str:
+        if module not in self.modules:
+            near = difflib.get_close_matches(module, self.modules, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            return f"No tool is named {name!r}: there is no server {module!r}.{hint}"
+        near = difflib.get_close_matches(function, self.functions(module), n=3, cutoff=0.5)
+        if near:
+            suggestions = " or ".join(f"{module}.{match}" for match in near)
+            return f"No tool is named {name!r}. Did you mean {suggestions}?"
+        return f"No tool is named {name!r}. tools.search(...) finds tools."
+
+
+def _named(server: str, module: str, listed: Sequence[ListedTool]) -> dict[str, Tool]:
+    names = function_names(tool.name for tool in listed)
+    return {
+        names[tool.name]: Tool(server=server, module=module, function=names[tool.name], listed=tool)
+        for tool in listed
+    }
