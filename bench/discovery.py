@@ -36,10 +36,13 @@ RESAMPLES = 2_000
 SEED = 7
 
 STOP_WORDS = frozenset(
-    """a an the of to in on for and or is are was were be been do does did what when where who whom
-    which how why with at by from as it its this that these those i you he she they we my your his
-    her their our me him them us has have had will would can could should about into than then
-    there so if not no any some""".split()
+    re.findall(
+        r"\w+",
+        """a an the of to in on for and or is are was were be been do does did what when where who
+        whom which how why with at by from as it its this that these those i you he she they we my
+        your his her their our me him them us has have had will would can could should about into
+        than then there so if not no any some""",
+    )
 )
 SHORT_QUERIES = (
     "open an issue",
@@ -120,7 +123,7 @@ def load(data: Path) -> list[Labelled]:
     numbers: dict[str, set[int]] = {}
     for number, (_, tool) in enumerate(listed):
         numbers.setdefault(tool["name"], set()).add(number)
-    annotated = [task for task in _read(data / "livemcp-tasks-dev.json")]
+    annotated = _read(data / "livemcp-tasks-dev.json")
     described = _read(data / "metatool-tools.json")
     plugins = [("", {"name": name, "description": text}) for name, text in described.items()]
     places = {name: place for place, name in enumerate(described)}

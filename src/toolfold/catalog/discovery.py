@@ -1,13 +1,14 @@
 """Rank tools for a query, by the words they share and, where vectors are at hand, by meaning."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from toolfold.catalog.lexical import WordIndex, index_words
 from toolfold.catalog.query import intent
-from toolfold.catalog.tool import ListedTool, Tool
+from toolfold.catalog.stored import StoredTerms, StoredTools, postings_to_text, tool_to_text
+from toolfold.catalog.tool import Tool
 from toolfold.errors import StoreError
 from toolfold.jsontypes import Json, JsonObject
 
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 # Another number for every change of what is stored, and of how words become terms.
 _FORMAT = 1
 
-_StoredTool: TypeAlias = tuple[str, str, str, dict[str, Any]]
-_Stored: TypeAlias = tuple[
-    list[_StoredTool], dict[str, list[int]], dict[str, tuple[list[int], list[int]]]
-]
+_Stored: TypeAlias = tuple[list[str], dict[str, list[int]], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +35,18 @@ class ToolIndex:
 
     def __init__(
         self,
-        tools: Iterable[Tool],
+        tools: Sequence[Tool],
         *,
         words: WordIndex | None = None,
         vectors: "ToolVectors | None" = None,
     ) -> None:
-        self.tools = tuple(sorted(tools, key=lambda tool: (tool.path, tool.server)))
+        """Read the words of `tools`, unless `words` are given: those of `tools` in this order."""
+        if words is None:
+            tools = tuple(sorted(tools, key=lambda tool: (tool.path, tool.server)))
+            words = index_words(tools)
+        self.tools = tools
         """The tools in the order that numbers them."""
-        self._words = words or index_words(self.tools)
+        self._words = words
         self._vectors = vectors
 
     def with_vectors(self, vectors: "ToolVectors") -> "ToolIndex":
@@ -53,7 +55,7 @@ class ToolIndex:
         Raises:
             ValueError: They are the vectors of other tools than `tools` of this index.
         """
-        if len(vectors.tools) != len(self.tools) or any(map(_is_other, vectors.tools, self.tools)):
+        if vectors.tools is not self.tools:
             raise ValueError("These are vectors of other tools: make them of `index.tools`.")
         return ToolIndex(self.tools, words=self._words, vectors=vectors)
 
@@ -95,31 +97,25 @@ class ToolIndex:
         """Return the tools and their words, for `from_json`; vectors are kept elsewhere."""
         return {
             "format": _FORMAT,
-            "tools": [_tool_to_json(tool) for tool in self.tools],
+            "tools": [tool_to_text(tool) for tool in self.tools],
             "names": {name: list(numbers) for name, numbers in self._words.names.items()},
-            "terms": {
-                term: [list(numbers), list(scores)]
-                for term, (numbers, scores) in self._words.terms.items()
-            },
+            "terms": {term: postings_to_text(found) for term, found in self._words.terms.items()},
         }
 
     @classmethod
     def from_json(cls, stored: Json) -> "ToolIndex":
-        """Return the index that `to_json` wrote; it finds the same, without reading the tools anew.
+        """Return the index that `to_json` wrote; it finds the same.
+
+        Tools are read when they are hits, so a damaged one shows itself only then.
 
         Raises:
-            StoreError: It was written by another version, or is no index.
+            StoreError: It was written by another version.
         """
         if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
             raise StoreError("The stored index is not of this version. Build it anew.")
-        try:
-            # Checked by its format only: to look at each number would cost more than building.
-            tools, names, terms = cast(
-                "_Stored", (stored["tools"], stored["names"], stored["terms"])
-            )
-            return cls(map(_tool_from_json, tools), words=WordIndex(names=names, terms=terms))
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"The stored index is damaged: {error}. Build it anew.") from error
+        parts = tuple(stored.get(part) for part in ("tools", "names", "terms"))
+        tools, names, terms = cast("_Stored", parts)
+        return cls(StoredTools(tools), words=WordIndex(names=names, terms=StoredTerms(terms)))
 
     def _numbers_of(self, server: str) -> set[int]:
         return {
@@ -128,17 +124,3 @@ class ToolIndex:
 
     def _hits(self, numbers: Iterable[int], limit: int) -> tuple[Tool, ...]:
         return tuple(self.tools[number] for number in islice(numbers, limit))
-
-
-def _is_other(left: Tool, right: Tool) -> bool:
-    return left is not right
-
-
-def _tool_to_json(tool: Tool) -> Json:
-    listed = {field.name: getattr(tool.listed, field.name) for field in fields(ListedTool)}
-    return [tool.server, tool.module, tool.function, listed]
-
-
-def _tool_from_json(stored: _StoredTool) -> Tool:
-    server, module, function, listed = stored
-    return Tool(server=server, module=module, function=function, listed=ListedTool(**listed))

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.names import words
+from toolfold.catalog.stored import Postings
 from toolfold.catalog.tool import Tool
 from toolfold.jsontypes import Json
 
@@ -76,11 +77,11 @@ class WordMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordIndex:
-    """The words and the names of a list of tools, by their numbers in it. It is plain JSON."""
+    """The words and the names of a list of tools, by their numbers in it."""
 
     names: Mapping[str, list[int]]
     # For each term the numbers of the tools, and what the term adds to the score of each.
-    terms: Mapping[str, tuple[list[int], list[int]]]
+    terms: Mapping[str, Postings]
 
     def match(self, query: str, *, among: Container[int] | None = None) -> WordMatch:
         """Score the tools, all or only those `among` the numbers given.
@@ -131,11 +132,11 @@ def notes_of(schema: Json) -> Iterator[str]:
         yield from (text for text in texts[:_MAX_READ_VALUES] if isinstance(text, str))
 
 
-def _scored(weighted: list[dict[str, float]]) -> dict[str, tuple[list[int], list[int]]]:
+def _scored(weighted: list[dict[str, float]]) -> dict[str, Postings]:
     lengths = [sum(terms.values()) for terms in weighted]
     mean = sum(lengths) / len(lengths) if lengths else 1.0
     frequency = Counter(term for terms in weighted for term in terms)
-    scored: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in frequency}
+    scored: dict[str, Postings] = {term: ([], []) for term in frequency}
     for number, terms in enumerate(weighted):
         length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths[number] / mean
         for term, weight in terms.items():

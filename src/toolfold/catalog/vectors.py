@@ -110,20 +110,22 @@ class ToolVectors:
     ) -> list[int]:
         """Return the numbers of the tools, all or those `among` the given, best first.
 
-        `scores` is what their words are worth. Equals stay in the order of the tools.
+        `scores` is what their words are worth. Equals stay in the order of the tools. A tool that
+        has neither vector nor score is left out.
         """
+        words_worth = np.zeros(len(self.tools), np.float32)
+        words_worth[list(scores)] = list(scores.values())
         numbers = np.arange(len(self.tools)) if among is None else np.array(sorted(among), int)
-        rows, known = self._rows[numbers], self._known[numbers]
-        word_scores = np.array([scores.get(number, 0) for number in numbers.tolist()], np.float32)
-        by_words = _WORDS_WEIGHT * _standardised(word_scores, np.ones_like(known))
-        likeness = _likeness(rows, embed([intent, *steps(intent)])) if known.any() else word_scores
-        first = np.argsort(-(by_words + _standardised(likeness, known)), kind="stable")
-        first = first[known[first]][: max(1, min(_FEEDBACK_TOOLS, len(rows) // _FEEDBACK_SHARE))]
-        if len(first):
-            likeness = likeness + _FEEDBACK_WEIGHT * (rows @ rows[first].mean(axis=0))
-        fused = np.round(by_words + _standardised(likeness, known), _DECIMALS)
-        ranked: list[int] = numbers[np.argsort(-fused, kind="stable")].tolist()
-        return ranked
+        # To pick all rows would copy them, which takes longer than all the rest.
+        rows = self._rows if among is None else self._rows[numbers]
+        known, words_worth = self._known[numbers], words_worth[numbers]
+        if known.any():
+            fused = _fused(rows, known, words_worth, embed([intent, *steps(intent)]))
+        else:
+            fused = words_worth
+        order = np.argsort(-np.round(fused, _DECIMALS), kind="stable")
+        order = order[known[order] | (words_worth[order] > 0)]
+        return [int(number) for number in numbers[order]]
 
 
 def embedding_texts(tool: Tool) -> tuple[EmbeddingText, ...]:
@@ -151,6 +153,22 @@ def _spaced(name: str) -> str:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def _fused(
+    rows: Vectors, known: NDArray[np.bool_], words_worth: Vectors, queries: Vectors
+) -> Vectors:
+    """Return what each tool is worth by meaning and words, in standard deviations.
+
+    The first hits show what the query is about better than its own words do, so the final order
+    also asks how near a tool is to them.
+    """
+    by_words = _WORDS_WEIGHT * _standardised(words_worth, np.ones_like(known))
+    likeness = _likeness(rows, queries)
+    order = np.argsort(-(by_words + _standardised(likeness, known)), kind="stable")
+    most = max(1, min(_FEEDBACK_TOOLS, len(rows) // _FEEDBACK_SHARE))
+    first = rows[order[known[order]][:most]].mean(axis=0)
+    return by_words + _standardised(likeness + _FEEDBACK_WEIGHT * (rows @ first), known)
 
 
 def _likeness(rows: Vectors, queries: Vectors) -> Vectors:
