@@ -26,13 +26,15 @@ def test_every_command_stands_in_the_readme(command: str) -> None:
 
 @pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings])
 def test_every_setting_is_documented_with_its_default(kind: type) -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.M))
+    rows = dict(
+        re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.MULTILINE)
+    )
     words = {None: "none", True: "true", False: "false"}
     for setting in dataclasses.fields(kind):
         default = setting.default
         if default is dataclasses.MISSING:
             continue
-        shown = words.get(default) if default is None or default is True else default
+        shown = words[default] if default is None or isinstance(default, bool) else default
         shown = f'"{shown}"' if isinstance(default, str) else shown
         expected = f"{shown:g}" if isinstance(shown, float) else str(shown)
         assert rows.get(setting.name) == expected, setting.name
@@ -47,7 +49,7 @@ def test_the_tree_in_the_architecture_names_every_module() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/code.md"])
 def test_the_code_in_the_documents_is_code_that_could_run(page: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", read(page), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", read(page), re.DOTALL)
 
     assert blocks
     for block in blocks:

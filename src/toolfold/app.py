@@ -15,6 +15,7 @@ from toolfold.config.settings import Config
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
+from toolfold.sandbox.watchdog import ending_when_stalled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ async def running_app(config: Config) -> AsyncIterator[App]:
     checker.use(modules(catalog))
     runtime = Runtime(catalog=catalog, sandbox=sandbox, checker=checker, limits=limits)
     async with (
+        ending_when_stalled(limits.stall_s),
         sandbox.running(),
         checker.running(),
         catalog.running(),

@@ -24,9 +24,7 @@ from support import MakeApp, test_server
         ),
     ],
 )
-async def test_the_catalog_can_be_browsed_as_files(
-    code: str, value: Any, running: MakeApp
-) -> None:
+async def test_the_catalog_can_be_browsed_as_files(code: str, value: Any, running: MakeApp) -> None:
     async with running({"null": test_server("null")}) as toolfold:
         await toolfold.app.catalog.learn()
         result = await toolfold.run(code)

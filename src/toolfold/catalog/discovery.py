@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from toolfold.catalog.lexical import WordIndex, index_words
+from toolfold.catalog.names import words
 from toolfold.catalog.query import intent
 from toolfold.catalog.stored import StoredTerms, StoredTools, postings_to_text, tool_to_text
 from toolfold.catalog.tool import Tool
@@ -37,16 +38,16 @@ class ToolIndex:
         self,
         tools: Sequence[Tool],
         *,
-        words: WordIndex | None = None,
+        terms: WordIndex | None = None,
         vectors: "ToolVectors | None" = None,
     ) -> None:
-        """Read the words of `tools`, unless `words` are given: those of `tools` in this order."""
-        if words is None:
+        """Read the words of `tools`, unless `terms` are given: those of `tools` in this order."""
+        if terms is None:
             tools = tuple(sorted(tools, key=lambda tool: (tool.path, tool.server)))
-            words = index_words(tools)
+            terms = index_words(tools)
         self.tools = tools
         """The tools in the order that numbers them."""
-        self._words = words
+        self._words = terms
         self._vectors = vectors
 
     def with_vectors(self, vectors: "ToolVectors") -> "ToolIndex":
@@ -57,7 +58,7 @@ class ToolIndex:
         """
         if vectors.tools is not self.tools:
             raise ValueError("These are vectors of other tools: make them of `index.tools`.")
-        return ToolIndex(self.tools, words=self._words, vectors=vectors)
+        return ToolIndex(self.tools, terms=self._words, vectors=vectors)
 
     def search(
         self,
@@ -87,11 +88,15 @@ class ToolIndex:
             ranked = sorted(match.scores, key=lambda number: (-match.scores[number], number))
         else:
             ranked = self._vectors.ranked(wanted, match.scores, among=among, embed=embed)
-        if named := [n for n in self._words.named(query) if among is None or n in among]:
+        named = [n for n in self._words.named(query) if among is None or n in among]
+        if len(named) > 1:
             places = {number: place for place, number in enumerate(ranked)}
             named.sort(key=lambda number: places.get(number, len(places)))
-        hits = self._hits(dict.fromkeys([*named, *ranked]), limit)
-        return SearchResult(hits=hits, unmatched=match.unmatched)
+        others = (number for number in ranked if number not in named)
+        return SearchResult(
+            hits=self._hits(chain(named, others), limit),
+            unmatched=tuple(word for word in match.unmatched if _is_said(word, query)),
+        )
 
     def to_json(self) -> JsonObject:
         """Return the tools and their words, for `from_json`; vectors are kept elsewhere."""
@@ -115,7 +120,7 @@ class ToolIndex:
             raise StoreError("The stored index is not of this version. Build it anew.")
         parts = tuple(stored.get(part) for part in ("tools", "names", "terms"))
         tools, names, terms = cast("_Stored", parts)
-        return cls(StoredTools(tools), words=WordIndex(names=names, terms=StoredTerms(terms)))
+        return cls(StoredTools(tools), terms=WordIndex(names=names, terms=StoredTerms(terms)))
 
     def _numbers_of(self, server: str) -> set[int]:
         return {
@@ -124,3 +129,8 @@ class ToolIndex:
 
     def _hits(self, numbers: Iterable[int], limit: int) -> tuple[Tool, ...]:
         return tuple(self.tools[number] for number in islice(numbers, limit))
+
+
+def _is_said(word: str, query: str) -> bool:
+    """Tell whether `word` is the user's own, and not our name for the kind of a file."""
+    return word.lower() in query.lower() or word in words(query)

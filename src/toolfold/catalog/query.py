@@ -53,9 +53,11 @@ def intent(query: str) -> str:
 
     `save it to /home/ada/talk.pptx` becomes `save it to PowerPoint presentation`: how somebody
     named a file says nothing about the tool, what the file is does. Of an address the host stays.
+    A query that is nothing but data stays as it is.
     """
-    named = _ADDRESS.sub(_kind_of_address, query[:_MAX_CHARS])
-    return " ".join(_BLOB.sub(" ", _PATH.sub(_kind_of_path, named)).split(" "))
+    text = _ADDRESS.sub(_kind_of_address, query[:_MAX_CHARS])
+    text = _BLOB.sub(" ", _PATH.sub(_kind_of_path, text))
+    return text.strip() or query[:_MAX_CHARS].strip()
 
 
 def steps(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class ToolVectors:
             fused = words_worth
         order = np.argsort(-np.round(fused, _DECIMALS), kind="stable")
         order = order[known[order] | (words_worth[order] > 0)]
-        return [int(number) for number in numbers[order]]
+        return cast("list[int]", numbers[order].tolist())
 
 
 def embedding_texts(tool: Tool) -> tuple[EmbeddingText, ...]:

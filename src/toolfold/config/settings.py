@@ -84,6 +84,9 @@ class Limits:
     check_time_s: float = 5.0
     """Time to check the code before it runs."""
 
+    stall_s: float = 60.0
+    """Time for which a hostile value may make the host stand still before it ends itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

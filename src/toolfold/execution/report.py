@@ -224,6 +224,8 @@ _HINTS: Mapping[str, str] = {
     "itself where it is made.",
     "'coroutine' object": "the call was taken for an awaited one: write `await` in front of it "
     "where it is made, or use its value directly.",
+    "cannot suspend in this synchronous context": "call tools in a loop or a comprehension, not "
+    "from map(), filter() or a key function.",
     "has no attribute": "values of tools are plain dicts and lists: use value['key'].",
     "list indices must be integers": "the value is a list: loop over it, or take value[0].",
     "string indices must be integers": "the value is text, not a dict: print it to see its form.",
