@@ -5,6 +5,7 @@ kind, within the limits, and the next run must work. Rows of the last try to rea
 theirs: whatever they do, nothing of the host may come out.
 """
 
+import os
 import re
 import subprocess
 import sys
