@@ -14,10 +14,13 @@ import protocol
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
+from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits
+from toolfold.embedding import MiniLmEmbedder
+from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.checker import MontyChecker
@@ -68,7 +71,10 @@ async def main(directory: Path) -> None:
     sandbox = MontySandbox(limits, workers=1)
     checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
     checker.use(modules(catalog))
-    runtime = Runtime(catalog=catalog, sandbox=sandbox, checker=checker, limits=limits)
+    discovery = DiscoveryModule(catalog, Meaning(MiniLmEmbedder(), directory))
+    runtime = Runtime(
+        catalog=catalog, discovery=discovery, sandbox=sandbox, checker=checker, limits=limits
+    )
 
     async def work(number: int) -> None:
         result = await runtime.run(f"# run {number}\n{told['code']}")

@@ -9,9 +9,12 @@ import anyio
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
+from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config
+from toolfold.embedding import MiniLmEmbedder
+from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
@@ -24,6 +27,7 @@ class App:
 
     config: Config
     catalog: Catalog
+    discovery: DiscoveryModule
     runtime: Runtime
 
 
@@ -54,7 +58,11 @@ async def running_app(config: Config) -> AsyncIterator[App]:
         max_result_bytes=limits.result_bytes,
     )
     checker.use(modules(catalog))
-    runtime = Runtime(catalog=catalog, sandbox=sandbox, checker=checker, limits=limits)
+    meaning = Meaning(MiniLmEmbedder(), config.directories.cache / "vectors")
+    discovery = DiscoveryModule(catalog, meaning)
+    runtime = Runtime(
+        catalog=catalog, discovery=discovery, sandbox=sandbox, checker=checker, limits=limits
+    )
     async with (
         ending_when_stalled(limits.stall_s),
         sandbox.running(),
@@ -63,7 +71,9 @@ async def running_app(config: Config) -> AsyncIterator[App]:
         anyio.create_task_group() as background,
     ):
         background.start_soon(checker.warm)
-        yield App(config=config, catalog=catalog, runtime=runtime)
+        background.start_soon(meaning.keep_learning)
+        yield App(config=config, catalog=catalog, discovery=discovery, runtime=runtime)
+        background.cancel_scope.cancel()
 
 
 def _file_name(server: str) -> str:

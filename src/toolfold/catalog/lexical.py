@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ _SYNONYMS = """
     travel trip journey
 """
 
+_WORD = re.compile(r"[A-Za-z0-9]+")
 # Letters that are not Latin. From U+2E80 on, scripts mostly do not part words by spaces.
 _OTHER_SCRIPT = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]+")
 _UNSPACED = "\u2e80"
@@ -177,19 +179,25 @@ def _query_words(query: str) -> dict[str, set[str]]:
 
 
 def _terms(text: str) -> Iterator[tuple[str, str]]:
-    """Give each telling word of `text` with the term that stands for all its forms.
+    """Give each telling word of `text` with the terms that stand for it in all its forms.
 
-    A run of letters that are not parted into words gives a term for each two neighbours.
+    A word of mixed case is its parts and the whole: `YouTube` meets `tube` and `youtube`. A run of
+    letters that are not parted into words gives a term for each two neighbours.
     """
-    for word in words(text):
-        if word not in _STOP_WORDS:
-            yield word, _term(word)
     if not text.isascii():
         for run in _OTHER_SCRIPT.findall(text.lower()):
             if run < _UNSPACED or len(run) == 1:
                 yield run, run
             else:
                 yield from ((run, run[at : at + 2]) for at in range(len(run) - 1))
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(char for char in decomposed if not unicodedata.combining(char))
+    for word in _WORD.findall(text):
+        lowered = word.lower()
+        parts = [lowered] if word[1:].islower() or len(word) == 1 else words(word)
+        for part in parts if len(parts) == 1 else [*parts, lowered]:
+            if part not in _STOP_WORDS:
+                yield lowered, _term(part)
 
 
 def _squeezed(name: str) -> str:

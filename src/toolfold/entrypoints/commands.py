@@ -18,7 +18,6 @@ from toolfold.entrypoints import doctor as examination
 from toolfold.entrypoints.mcp_server import serve_stdio
 from toolfold.entrypoints.trusting import trust_project
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.report import RunResult
 
 
@@ -54,9 +53,8 @@ def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query."""
 
     async def action(app: App) -> int:
-        discovery = DiscoveryModule(app.catalog)
         query = " ".join(arguments.query)
-        print(await discovery.search(query, arguments.limit, arguments.server))
+        print(await app.discovery.search(query, arguments.limit, arguments.server))
         return 0
 
     return _with_app(arguments, action)
@@ -66,7 +64,7 @@ def tools_describe(arguments: Namespace) -> int:
     """Print how to call the tools named."""
 
     async def action(app: App) -> int:
-        print(await DiscoveryModule(app.catalog).describe(*arguments.names))
+        print(await app.discovery.describe(*arguments.names))
         return 0
 
     return _with_app(arguments, action)

@@ -12,7 +12,6 @@ from mcp.server.stdio import stdio_server
 from toolfold.app import App
 from toolfold.catalog.tool import Tool
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.report import RunResult
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.sandbox import GuestCall
@@ -73,7 +72,7 @@ class _Surface:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._discovery = DiscoveryModule(app.catalog)
+        self._discovery = app.discovery
         self._settings = app.config.settings
 
     async def definitions(self) -> list[types.Tool]:
@@ -147,6 +146,7 @@ def make_server(app: App) -> Server[Any]:
 async def serve_stdio(app: App) -> None:
     """Serve until the client closes our standard input."""
     server = make_server(app)
+    app.discovery.warm()
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

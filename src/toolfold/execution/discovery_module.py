@@ -5,6 +5,7 @@ from typing import Final
 import anyio
 
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
@@ -29,8 +30,13 @@ def servers() -> Intersection[str, Awaitable[str]]: ...
 class DiscoveryModule:
     """Answers the calls to `tools.*`."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, meaning: Meaning) -> None:
         self._catalog = catalog
+        self._meaning = meaning
+
+    def warm(self) -> None:
+        """Make search by meaning ready in the background, for a host that stays."""
+        self._meaning.want(self._catalog.index)
 
     async def call(self, call: GuestCall) -> Json:
         """Answer one call.
@@ -63,7 +69,8 @@ class DiscoveryModule:
         await self._patiently_learn()
         limit = max(1, min(limit, _MOST_HITS))
         name = self._catalog.modules.get(str(server), server)
-        result = self._catalog.index.search(str(query), limit=limit, server=name)
+        index = self._catalog.index
+        result = await self._meaning.search(index, str(query), limit=limit, server=name)
         lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")

@@ -36,13 +36,19 @@ class Runtime:
     """Runs guest code with every tool at hand."""
 
     def __init__(
-        self, *, catalog: Catalog, sandbox: Sandbox, checker: Checker, limits: Limits
+        self,
+        *,
+        catalog: Catalog,
+        discovery: DiscoveryModule,
+        sandbox: Sandbox,
+        checker: Checker,
+        limits: Limits,
     ) -> None:
         self._catalog = catalog
         self._sandbox = sandbox
         self._checker = checker
         self._limits = limits
-        self._discovery = DiscoveryModule(catalog)
+        self._discovery = discovery
 
     async def run(
         self, code: str, *, on_progress: OnProgress = lambda _count, _call: None
