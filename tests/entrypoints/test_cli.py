@@ -116,6 +116,38 @@ def test_tools_are_listed_searched_and_described(toolfold: Toolfold, config: str
     assert "def put(value" in described.stdout
 
 
+def test_tools_are_printed_as_json_where_asked(toolfold: Toolfold, config: str) -> None:
+    listed = json.loads(toolfold("tools", "list", "--json", "--config", config).stdout)
+    found = json.loads(toolfold("tools", "search", "put", "--json", "--config", config).stdout)
+    [put] = json.loads(
+        toolfold("tools", "describe", "null.put", "--json", "--config", config).stdout
+    )
+
+    assert [entry["name"] for entry in listed] == ["null.echo", "null.put"]
+    assert found[0]["signature"] == "null.put(value)"
+    assert put["input_schema"]["required"] == ["value"]
+    assert put["read_only"] is False
+
+
+def test_tools_that_are_known_are_found_without_their_servers_or_the_sdk(
+    toolfold: Toolfold, config: str, environment: dict[str, str]
+) -> None:
+    toolfold("tools", "search", "--config", config, "echo")
+    code = (
+        "import sys, toolfold.__main__ as m\n"
+        f"sys.argv = ['toolfold', 'tools', 'search', '--config', {config!r}, 'echo']\n"
+        "m.main()\n"
+        "heavy = {'mcp', 'pydantic', 'anyio', 'asyncio', 'pydantic_monty', 'numpy', 'subprocess'}\n"
+        "print('loaded:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=50
+    )
+
+    assert done.stdout.splitlines()[0].startswith("null.echo(value)")
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
 def test_servers_of_a_project_start_only_after_they_are_trusted(
     toolfold: Toolfold, tmp_path: Path
 ) -> None:

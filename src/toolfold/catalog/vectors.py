@@ -23,7 +23,7 @@ _VIEW_WEIGHTS = (0.7, 0.15, 0.15)
 _STEP_WEIGHT = 0.5
 # How much words count against meaning, both in standard deviations.
 _WORDS_WEIGHT = 0.4
-# The first hits pull the query towards what they have in common.
+# How much nearness to the first hits counts: at most twenty, and a tenth of all tools.
 _FEEDBACK_WEIGHT = 0.35
 _FEEDBACK_TOOLS = 20
 _FEEDBACK_SHARE = 10
@@ -160,15 +160,18 @@ def _fused(
 ) -> Vectors:
     """Return what each tool is worth by meaning and words, in standard deviations.
 
-    The first hits show what the query is about better than its own words do, so the final order
-    also asks how near a tool is to them.
+    What the first hits have in common tells more of the subject than the query alone, so nearness
+    to them counts too. The hits of a task of several steps have no common subject.
     """
     by_words = _WORDS_WEIGHT * _standardised(words_worth, np.ones_like(known))
     likeness = _likeness(rows, queries)
-    order = np.argsort(-(by_words + _standardised(likeness, known)), kind="stable")
+    fused = by_words + _standardised(likeness, known)
+    if len(queries) > 1:
+        return fused
+    order = np.argsort(-fused, kind="stable")
     most = max(1, min(_FEEDBACK_TOOLS, len(rows) // _FEEDBACK_SHARE))
-    first = rows[order[known[order]][:most]].mean(axis=0)
-    return by_words + _standardised(likeness + _FEEDBACK_WEIGHT * (rows @ first), known)
+    subject = rows[order[known[order]][:most]].mean(axis=0)
+    return by_words + _standardised(likeness + _FEEDBACK_WEIGHT * (rows @ subject), known)
 
 
 def _likeness(rows: Vectors, queries: Vectors) -> Vectors:

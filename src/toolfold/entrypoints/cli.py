@@ -16,10 +16,13 @@ examples:
 def run_command(argv: Sequence[str]) -> int:
     """Run one command and return its exit status."""
     arguments = _parser().parse_args(argv)
-    from toolfold.entrypoints import commands
+    from importlib import import_module
+
     from toolfold.errors import ToolfoldError
 
+    module = "tools_commands" if arguments.command.startswith("tools_") else "commands"
     try:
+        commands = import_module(f"toolfold.entrypoints.{module}")
         status: int = getattr(commands, arguments.command)(arguments)
     except ToolfoldError as error:
         print(f"toolfold: {error}", file=sys.stderr)
@@ -76,6 +79,8 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
 def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
     tools = commands.add_parser("tools", help="list, find and describe tools")
     kinds = tools.add_subparsers(metavar="list|search|describe", required=True)
+    shared = argparse.ArgumentParser(add_help=False, parents=[shared])
+    shared.add_argument("--json", action="store_true", help="print JSON")
     listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
     listing.add_argument("server", nargs="?", help="only the tools of this server")
     listing.set_defaults(command="tools_list")

@@ -1,0 +1,25 @@
+"""What the options that commands share mean."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from toolfold.config.settings import Config, load_config
+from toolfold.errors import ConfigError
+
+
+def config_of(arguments: Namespace) -> Config:
+    """Load the configuration that `--config` and `--set` ask for."""
+    overrides = dict(_override(text) for text in arguments.set)
+    config_file = Path(arguments.config) if arguments.config else None
+    return load_config(config_file=config_file, overrides=overrides)
+
+
+def _override(text: str) -> tuple[str, object]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise ConfigError(f"--set takes KEY=VALUE, such as limits.calls=50; got {text!r}.")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

@@ -1,0 +1,141 @@
+"""`toolfold tools`: list, find and describe tools from what is kept on disk.
+
+Nothing is connected to unless a server's tools are not known yet, and nothing heavy is imported.
+"""
+
+import hashlib
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from toolfold.catalog.discovery import ToolIndex
+from toolfold.catalog.known import KnownTools
+from toolfold.catalog.listing import ListingCache, write_whole
+from toolfold.catalog.stubs import brief, render_stub, signature
+from toolfold.catalog.tool import Tool
+from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.config.settings import Config
+from toolfold.entrypoints.options import config_of
+from toolfold.errors import StoreError
+
+
+def tools_list(arguments: Namespace) -> int:
+    """Print every tool, and name the servers whose tools are not known."""
+    shelf = _Shelf(arguments)
+    tools = [
+        tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
+    ]
+    _print_tools(tools, as_json=arguments.json)
+    return shelf.report_missing()
+
+
+def tools_search(arguments: Namespace) -> int:
+    """Print the tools that fit a query, best first."""
+    shelf = _Shelf(arguments)
+    query = " ".join(arguments.query)
+    result = shelf.index().search(query, limit=max(1, arguments.limit), server=arguments.server)
+    _print_tools(result.hits, as_json=arguments.json)
+    if not arguments.json:
+        if not result.hits:
+            print(f"No tool matches {query!r}.")
+        if result.unmatched:
+            print(f"(no tool mentions: {', '.join(result.unmatched)})")
+    return shelf.report_missing()
+
+
+def tools_describe(arguments: Namespace) -> int:
+    """Print how to call the tools named."""
+    shelf = _Shelf(arguments)
+    known = shelf.known()
+    tools = [known.find(name) for name in arguments.names]
+    if arguments.json:
+        print(json.dumps([_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
+    else:
+        print("\n\n".join(f"# {tool.path}\n{render_stub(tool)}".rstrip() for tool in tools))
+    return 0
+
+
+class _Shelf:
+    """What is kept of the configured servers. Those never seen are connected to, once."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self._config: Config = config_of(arguments)
+        self._cache = ListingCache(self._config.directories.cache)
+        if any(not path.exists() for path in self._listings().values()):
+            from toolfold.entrypoints.commands import learn_tools
+
+            learn_tools(self._config)
+
+    def known(self) -> KnownTools:
+        """Return the tools of every server."""
+        return KnownTools(
+            {server.name: self._cache.load(config_hash(server)) for server in self._servers()}
+        )
+
+    def index(self) -> ToolIndex:
+        """Return the index over them: the one that is kept if nothing has changed since."""
+        path = self._config.directories.cache / "index" / f"{self._state()}.json"
+        try:
+            return ToolIndex.from_json(json.loads(path.read_bytes()))
+        except (OSError, ValueError, StoreError):
+            index = self.known().index
+            write_whole(path, json.dumps(index.to_json()))
+            return index
+
+    def report_missing(self) -> int:
+        """Say on standard error what is not there; return the exit status."""
+        missing = [name for name, path in self._listings().items() if not path.exists()]
+        faults = [str(fault) for fault in self._config.faults]
+        faults += [f"{name}: its tools are not known; see `toolfold doctor`" for name in missing]
+        for fault in faults:
+            print(f"toolfold: {fault}", file=sys.stderr)
+        return 1 if faults else 0
+
+    def _servers(self) -> list[ServerConfig]:
+        return [server for server in self._config.servers if server.enabled]
+
+    def _listings(self) -> dict[str, Path]:
+        return {s.name: self._cache.sibling("tools", config_hash(s)) for s in self._servers()}
+
+    def _state(self) -> str:
+        """Name the present state of all listings."""
+        state = [
+            (name, path.name, (found := path.stat()).st_mtime_ns, found.st_size)
+            for name, path in sorted(self._listings().items())
+            if path.exists()
+        ]
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:32]
+
+
+def _print_tools(tools: "list[Tool] | tuple[Tool, ...]", *, as_json: bool) -> None:
+    if as_json:
+        entries = [
+            {
+                "name": tool.path,
+                "server": tool.server,
+                "signature": signature(tool),
+                "description": tool.listed.description,
+            }
+            for tool in tools
+        ]
+        print(json.dumps(entries, ensure_ascii=False, indent=2))
+    else:
+        for tool in tools:
+            print(brief(tool))
+
+
+def _as_json(tool: Tool) -> dict[str, object]:
+    listed = tool.listed
+    return {
+        "name": tool.path,
+        "server": tool.server,
+        "tool": listed.name,
+        "stub": render_stub(tool),
+        "description": listed.description,
+        "input_schema": listed.input_schema,
+        "output_schema": listed.output_schema,
+        "read_only": listed.read_only,
+        "destructive": listed.destructive,
+        "idempotent": listed.idempotent,
+    }
