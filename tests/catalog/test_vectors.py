@@ -20,7 +20,7 @@ ISSUE = tool(
     "git-hub",
     "createIssue",
     "Open an issue.\n\nIn a repo.",
-    repoName={"description": "Where"},
+    repo={"description": "Where"},
     state={"enum": ["open", 3, "closed"]},
 )
 
@@ -33,9 +33,9 @@ def filled(*tools: Tool) -> VectorTable:
 def test_a_tool_is_embedded_as_a_whole_by_its_name_and_by_its_inputs() -> None:
     assert [text.text for text in embedding_texts(ISSUE)] == snapshot(
         [
-            "create issue: Open an issue. In a repo. (server: git hub) Parameters: repo name, state",
+            "create issue: Open an issue. In a repo. (server: git hub) Parameters: repo, state",
             "git hub create issue",
-            "create issue: repo name: Where. state: open closed",
+            "create issue: repo: Where. state: open closed",
         ]
     )
 

@@ -1,4 +1,5 @@
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,11 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
-from support import MakeApp, catalogue, inspector, test_server, write_config
+from random_values import random_arguments
+from support import SHARED_DATA, MakeApp, catalogue, inspector, test_server, write_config
 
+from toolfold.catalog.binding import parameters_of
+from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp_server import make_server
 from toolfold.tokens import count_tokens
 
@@ -69,47 +73,46 @@ async def test_seven_servers_with_504_tools_are_as_small_and_every_tool_can_be_u
                 "print(sum(name.split('.')[1] in tools.describe(name) for name in names))\n"
                 "print(sum(name in tools.search(name, limit=3) for name in names))",
             )
-            called = 0
+            rights = 0
             for module in sorted({tool.module for tool in tools}):
-                calls = [_call(tool) for tool in tools if tool.module == module]
-                code = f"import {module}\nresults = [\n" + ",\n".join(calls) + "\n]\n"
-                result = await execute(client, code + "len([r for r in results if r['tool']])")
-                assert not result.is_error, text_of(result)
-                called += int(text_of(result))
+                rights += await _call_each(client, [t for t in tools if t.module == module])
 
     assert definition_tokens(definition) <= MOST_TOKENS
     assert len(tools) == 504
     assert text_of(described).split() == ["504", "504"]
-    assert called == 504
+    assert rights == 504
 
 
-def _call(tool: Any) -> str:
-    """Return code that calls a tool with an example of each required argument."""
-    schema = tool.listed.input_schema
-    required = schema.get("required", [])
-    examples = ", ".join(repr(_example(schema["properties"][name], schema)) for name in required)
-    return f"    {tool.path}({examples})"
+async def _call_each(client: Client, tools: list[Tool], seed: int = 0) -> int:
+    """Call each tool with random arguments; count those whose server got exactly these."""
+    chance = random.Random(seed)
+    sent = [random_arguments(tool.listed.input_schema, chance) for tool in tools]
+    code = f"import {tools[0].module}\nresults = [\n"
+    for tool, arguments in zip(tools, sent, strict=True):
+        spellings = {each.name: each.identifier for each in parameters_of(tool).listed}
+        given = ", ".join(f"{spellings[name]}={value!r}" for name, value in arguments.items())
+        code += f"    {tool.path}({given}),\n"
+    expected = [
+        {"tool": tool.listed.name, "arguments": arguments}
+        for tool, arguments in zip(tools, sent, strict=True)
+    ]
+    code += f"]\nexpected = {expected!r}\n"
+    result = await execute(client, code + "sum(r == e for r, e in zip(results, expected))")
+    assert not result.is_error, text_of(result)
+    return int(text_of(result))
 
 
-def _example(schema: Any, root: Any) -> Any:
-    if "$ref" in schema:
-        target = root
-        for part in schema["$ref"].removeprefix("#/").split("/"):
-            target = target[part]
-        return _example(target, root)
-    if "enum" in schema:
-        return schema["enum"][0]
-    for key in ("anyOf", "oneOf", "allOf"):
-        if key in schema:
-            return _example(schema[key][0], root)
-    kind = schema.get("type", "string")
-    kind = kind[0] if isinstance(kind, list) else kind
-    if kind == "object":
-        properties = schema.get("properties", {})
-        return {name: _example(properties[name], root) for name in schema.get("required", [])}
-    if kind == "array":
-        return [_example(schema.get("items", {}), root)]
-    return {"string": "x", "integer": 1, "number": 1.5, "boolean": True, "null": None}[kind]
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 6))
+async def test_every_tool_of_every_catalogue_gets_exactly_the_arguments_it_was_given(
+    seed: int, running: MakeApp
+) -> None:
+    for name in sorted(path.stem for path in (SHARED_DATA / "catalogue").glob("*.json")):
+        async with running({name: test_server("replay", catalogue(name))}) as toolfold:
+            await toolfold.app.catalog.learn()
+            tools = toolfold.app.catalog.tools
+            async with Client(make_server(toolfold.app)) as client:
+                assert await _call_each(client, tools, seed) == len(tools), name
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

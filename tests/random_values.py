@@ -1,0 +1,71 @@
+"""Random values that fit a JSON Schema, for calling tools that somebody else described."""
+
+import random
+from typing import Any
+
+_DEEPEST = 4
+
+
+def random_arguments(schema: Any, chance: random.Random) -> dict[str, Any]:
+    """Return arguments that fit: all that are required, and some of the others."""
+    value = _object(schema, schema, chance, 0)
+    return {name: item for name, item in value.items() if item is not None}
+
+
+def random_value(schema: Any, root: Any, chance: random.Random, depth: int) -> Any:
+    """Return a value that fits `schema`, as far as its types and choices say."""
+    if not isinstance(schema, dict):
+        return "any"
+    if "$ref" in schema:
+        return random_value(_resolved(schema["$ref"], root), root, chance, depth)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return chance.choice(schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return random_value(chance.choice(schema[key]), root, chance, depth)
+    if "allOf" in schema:
+        return random_value(schema["allOf"][0], root, chance, depth)
+    kind = schema.get("type", "string")
+    return _of_kind(
+        chance.choice(kind) if isinstance(kind, list) else kind, schema, root, chance, depth
+    )
+
+
+def _of_kind(kind: str, schema: Any, root: Any, chance: random.Random, depth: int) -> Any:
+    match kind:
+        case "object":
+            return _object(schema, root, chance, depth)
+        case "array":
+            count = max(schema.get("minItems", 0), chance.randint(0, 2) if depth < _DEEPEST else 0)
+            return [
+                random_value(schema.get("items"), root, chance, depth + 1) for _ in range(count)
+            ]
+        case "integer":
+            return chance.randint(0, 100)
+        case "number":
+            return chance.choice([1, 2.5, -3])
+        case "boolean":
+            return chance.choice([True, False])
+        case "null":
+            return None
+        case _:
+            return chance.choice(["x", "two words", "quote's", "ünï", "line\nbreak"])
+
+
+def _object(schema: Any, root: Any, chance: random.Random, depth: int) -> dict[str, Any]:
+    properties = schema.get("properties") or {}
+    required = schema.get("required") or []
+    chosen = [
+        name
+        for name in properties
+        if name in required or (depth < _DEEPEST and chance.random() < 0.3)
+    ]
+    return {name: random_value(properties[name], root, chance, depth + 1) for name in chosen}
+
+
+def _resolved(reference: str, root: Any) -> Any:
+    for part in reference.removeprefix("#/").split("/"):
+        root = root[part]
+    return root
