@@ -8,8 +8,7 @@ _DEEPEST = 4
 
 def random_arguments(schema: Any, chance: random.Random) -> dict[str, Any]:
     """Return arguments that fit: all that are required, and some of the others."""
-    value = _object(schema, schema, chance, 0)
-    return {name: item for name, item in value.items() if item is not None}
+    return _object(schema, schema, chance, 0)
 
 
 def random_value(schema: Any, root: Any, chance: random.Random, depth: int) -> Any:
@@ -20,12 +19,12 @@ def random_value(schema: Any, root: Any, chance: random.Random, depth: int) -> A
         return random_value(_resolved(schema["$ref"], root), root, chance, depth)
     if "const" in schema:
         return schema["const"]
-    if "enum" in schema:
+    if schema.get("enum"):
         return chance.choice(schema["enum"])
     for key in ("anyOf", "oneOf"):
-        if key in schema:
+        if schema.get(key):
             return random_value(chance.choice(schema[key]), root, chance, depth)
-    if "allOf" in schema:
+    if schema.get("allOf"):
         return random_value(schema["allOf"][0], root, chance, depth)
     kind = schema.get("type", "string")
     return _of_kind(
