@@ -1,5 +1,6 @@
 """The built-in model, as a checkout builds it and a wheel carries it; no stand-in."""
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -231,3 +232,13 @@ def test_no_vectors_make_no_blobs_and_back() -> None:
 def test_a_vector_of_another_embedder_is_refused(length: int) -> None:
     with pytest.raises(StoreError, match="Another embedder"):
         dequantize([bytes(4 + DIMENSIONS), bytes(length)])
+
+
+@built
+def test_nothing_is_written_to_the_home_directory(tmp_path: Path) -> None:
+    code = "from toolfold.embedding import MiniLmEmbedder; MiniLmEmbedder().embed(['hello'])"
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=50)
+
+    assert list(tmp_path.iterdir()) == []

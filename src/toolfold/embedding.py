@@ -1,6 +1,7 @@
 """Turn text into vectors: the Embedder protocol and the built-in model, all-MiniLM-L6-v2."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -155,6 +156,8 @@ def _open_tokenizer(path: Path) -> "tokenizers.Tokenizer":
 
 
 def _open_session(path: Path) -> "onnxruntime.InferenceSession":
+    # On import it would give this machine an id, and keep what it is used for in the home directory.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

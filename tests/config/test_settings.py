@@ -43,6 +43,7 @@ def test_the_default_limits() -> None:
             "result_bytes": 5000000,
             "sleep_s": 60.0,
             "check_time_s": 5.0,
+            "stall_s": 60.0,
         }
     )
 
