@@ -156,7 +156,7 @@ def _open_tokenizer(path: Path) -> "tokenizers.Tokenizer":
 
 
 def _open_session(path: Path) -> "onnxruntime.InferenceSession":
-    # On import it would give this machine an id, and keep what it is used for in the home directory.
+    # On import it would give this machine an id and keep a database in the home directory.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 

@@ -249,7 +249,7 @@ async def test_what_never_ends_is_ended_and_the_next_run_works(
     outcome = await ended(small, code)
 
     assert outcome.failure is not None
-    assert outcome.failure.kind == "timeout"
+    assert outcome.failure.kind in {"timeout", "memory"}
 
 
 @pytest.mark.soak

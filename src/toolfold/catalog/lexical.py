@@ -43,7 +43,7 @@ _STOP_WORDS = frozenset(
 _SYNONYMS = """
     find search look lookup locate discover
     get fetch retrieve obtain read view show display give provide
-    create add make generate new build insert compose
+    create add make generate new open build insert compose
     delete remove erase
     update edit modify change
     send post
