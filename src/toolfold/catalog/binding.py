@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NoReturn
-from urllib.parse import unquote
 
 from toolfold.catalog.names import parameter_names
 from toolfold.catalog.tool import Tool
@@ -202,7 +200,11 @@ def _pointed_at(reference: str, root: Json) -> Json:
     if document or (pointer and not pointer.startswith("/")):
         return True
     found = root
-    for step in unquote(pointer).split("/")[1:]:
+    if "%" in pointer:
+        from urllib.parse import unquote
+
+        pointer = unquote(pointer)
+    for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
             found = found[int(key)]
@@ -284,6 +286,8 @@ def _too_many(parameters: Parameters, given: int) -> str:
 
 
 def _unknown(parameters: Parameters, keyword: str) -> str:
+    from difflib import get_close_matches
+
     nearest = get_close_matches(keyword, parameters.spellings, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return f"{parameters.path}() has no parameter {keyword!r}.{hint}"

@@ -1,6 +1,5 @@
 """The tools that are known, under the names that guest code uses, whether servers run or not."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 from toolfold.catalog.discovery import ToolIndex
@@ -80,6 +79,8 @@ class KnownTools:
         raise NotFound(self._missing(name, module, function))
 
     def _missing(self, name: str, module: str, function: str) -> str:
+        import difflib  # only a mistake needs it
+
         if module not in self.modules:
             near = difflib.get_close_matches(module, self.modules, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""

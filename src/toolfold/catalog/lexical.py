@@ -8,7 +8,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.names import words
 from toolfold.catalog.stored import Postings
 from toolfold.catalog.tool import Tool
@@ -161,6 +160,8 @@ def _fields(tool: Tool) -> Iterator[tuple[str, float]]:
     yield tool.listed.name, _NAME_WEIGHT
     yield server_label(tool), _SERVER_WEIGHT
     yield tool.listed.description, _DESCRIPTION_WEIGHT
+    from toolfold.catalog.binding import parameters_of  # who only searches does without
+
     for parameter in parameters_of(tool).listed:
         yield parameter.name, _PARAMETER_WEIGHT
         for text in notes_of(parameter.schema):

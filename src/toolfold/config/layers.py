@@ -1,10 +1,8 @@
 """Settings from files, environment and flags: read as layers, then merged."""
 
 import math
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple, TypeAlias
 
 from toolfold.config.faults import shown
@@ -51,7 +49,7 @@ class Schema:
         """Return the known key most like `key`, as a person writes it."""
         known = [dotted(each) for each in self.settings]
         known += [dotted(("servers", key[1], name)) for name in self.server_options if len(key) > 2]
-        return next(iter(get_close_matches(dotted(key), known, n=1)), None)
+        return nearest(dotted(key), known)
 
 
 class Layer(NamedTuple):
@@ -66,6 +64,13 @@ def dotted(key: Key) -> str:
     return shown(".".join(key))
 
 
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the one of `known` that is most like `name`, if any is like it."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
 def variable_of(key: Key) -> str:
     """Return the environment variable of a setting: `TOOLFOLD_LIMITS_CALLS`."""
     return ENVIRON_PREFIX + "_".join(key).upper()
@@ -77,6 +82,8 @@ def read_toml(content: bytes, schema: Schema) -> Layer:
     Raises:
         ConfigError: It is not TOML, or a value does not fit; the message does not name the file.
     """
+    import tomllib
+
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -111,8 +118,8 @@ def read_environ(environ: Mapping[str, str], schema: Schema) -> Layer:
         if name in known:
             key = known[name]
             values[key] = _taken(name, _number(environ[name]), schema.settings[key].kind)
-        elif near := get_close_matches(name, known, n=1, cutoff=0.85):
-            remarks.append(_unknown(name, near[0]))
+        elif near := nearest(name, known, cutoff=0.85):
+            remarks.append(_unknown(name, near))
     return Layer(values, tuple(remarks))
 
 

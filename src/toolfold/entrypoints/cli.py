@@ -42,7 +42,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    # Left to itself, argparse would load what measures terminals to find out our own name.
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, prog="toolfold")
     shared = _shared_options()
     _add_run(commands, shared)
     _add_tools(commands, shared)
@@ -78,7 +79,9 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
     tools = commands.add_parser("tools", help="list, find and describe tools")
-    kinds = tools.add_subparsers(metavar="list|search|describe", required=True)
+    kinds = tools.add_subparsers(
+        metavar="list|search|describe", required=True, prog="toolfold tools"
+    )
     shared = argparse.ArgumentParser(add_help=False, parents=[shared])
     shared.add_argument("--json", action="store_true", help="print JSON")
     listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")

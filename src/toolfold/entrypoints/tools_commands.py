@@ -7,17 +7,20 @@ import hashlib
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolfold.catalog.discovery import ToolIndex
-from toolfold.catalog.known import KnownTools
 from toolfold.catalog.listing import ListingCache, write_whole
-from toolfold.catalog.stubs import brief, render_stub, signature
 from toolfold.catalog.tool import Tool
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.config.settings import Config
 from toolfold.entrypoints.options import config_of
 from toolfold.errors import StoreError
+
+if TYPE_CHECKING:
+    from toolfold.catalog.known import KnownTools
 
 
 def tools_list(arguments: Namespace) -> int:
@@ -26,7 +29,13 @@ def tools_list(arguments: Namespace) -> int:
     tools = [
         tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
     ]
-    _print_tools(tools, as_json=arguments.json)
+    if arguments.json:
+        _print_json(tools)
+    else:
+        from toolfold.catalog.stubs import brief
+
+        for tool in tools:
+            print(brief(tool))
     return shelf.report_missing()
 
 
@@ -34,18 +43,24 @@ def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query, best first."""
     shelf = _Shelf(arguments)
     query = " ".join(arguments.query)
-    result = shelf.index().search(query, limit=max(1, arguments.limit), server=arguments.server)
-    _print_tools(result.hits, as_json=arguments.json)
-    if not arguments.json:
-        if not result.hits:
-            print(f"No tool matches {query!r}.")
-        if result.unmatched:
-            print(f"(no tool mentions: {', '.join(result.unmatched)})")
+    index, lines = shelf.index()
+    result = index.search(query, limit=max(1, arguments.limit), server=arguments.server)
+    if arguments.json:
+        _print_json(result.hits)
+        return shelf.report_missing()
+    for tool in result.hits:
+        print(lines[tool.path])
+    if not result.hits:
+        print(f"No tool matches {query!r}.")
+    if result.unmatched:
+        print(f"(no tool mentions: {', '.join(result.unmatched)})")
     return shelf.report_missing()
 
 
 def tools_describe(arguments: Namespace) -> int:
     """Print how to call the tools named."""
+    from toolfold.catalog.stubs import render_stub
+
     shelf = _Shelf(arguments)
     known = shelf.known()
     tools = [known.find(name) for name in arguments.names]
@@ -67,21 +82,33 @@ class _Shelf:
 
             learn_tools(self._config)
 
-    def known(self) -> KnownTools:
+    def known(self) -> "KnownTools":
         """Return the tools of every server."""
+        from toolfold.catalog.known import KnownTools
+
         return KnownTools(
             {server.name: self._cache.load(config_hash(server)) for server in self._servers()}
         )
 
-    def index(self) -> ToolIndex:
-        """Return the index over them: the one that is kept if nothing has changed since."""
+    def index(self) -> tuple[ToolIndex, dict[str, str]]:
+        """Return the index over them, and the line that is shown of each by its path.
+
+        They are kept on disk, and made anew when a listing has changed since.
+        """
         path = self._config.directories.cache / "index" / f"{self._state()}.json"
         try:
-            return ToolIndex.from_json(json.loads(path.read_bytes()))
-        except (OSError, ValueError, StoreError):
-            index = self.known().index
-            write_whole(path, json.dumps(index.to_json()))
-            return index
+            kept = json.loads(path.read_bytes())
+            return ToolIndex.from_json(kept["index"]), kept["lines"]
+        except (OSError, ValueError, TypeError, KeyError, StoreError):
+            return self._make_index(path)
+
+    def _make_index(self, path: Path) -> tuple[ToolIndex, dict[str, str]]:
+        from toolfold.catalog.stubs import brief
+
+        index = self.known().index
+        lines = {tool.path: brief(tool) for tool in index.tools}
+        write_whole(path, json.dumps({"index": index.to_json(), "lines": lines}))
+        return index, lines
 
     def report_missing(self) -> int:
         """Say on standard error what is not there; return the exit status."""
@@ -108,24 +135,24 @@ class _Shelf:
         return hashlib.sha256(repr(state).encode()).hexdigest()[:32]
 
 
-def _print_tools(tools: "list[Tool] | tuple[Tool, ...]", *, as_json: bool) -> None:
-    if as_json:
-        entries = [
-            {
-                "name": tool.path,
-                "server": tool.server,
-                "signature": signature(tool),
-                "description": tool.listed.description,
-            }
-            for tool in tools
-        ]
-        print(json.dumps(entries, ensure_ascii=False, indent=2))
-    else:
-        for tool in tools:
-            print(brief(tool))
+def _print_json(tools: Iterable[Tool]) -> None:
+    from toolfold.catalog.stubs import signature
+
+    entries = [
+        {
+            "name": tool.path,
+            "server": tool.server,
+            "signature": signature(tool),
+            "description": tool.listed.description,
+        }
+        for tool in tools
+    ]
+    print(json.dumps(entries, ensure_ascii=False, indent=2))
 
 
 def _as_json(tool: Tool) -> dict[str, object]:
+    from toolfold.catalog.stubs import render_stub
+
     listed = tool.listed
     return {
         "name": tool.path,
