@@ -148,6 +148,26 @@ def test_tools_that_are_known_are_found_without_their_servers_or_the_sdk(
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
+def test_what_is_kept_for_search_does_not_outlive_a_change(
+    toolfold: Toolfold, tmp_path: Path
+) -> None:
+    file = write_config(tmp_path / "servers.json", {"one": test_server("null")})
+    search = ("tools", "search", "--config", str(file), "put", "a", "value")
+
+    first = [toolfold(*search).stdout for _ in range(2)]
+    write_config(file, {"one": test_server("null"), "two": test_server("null")})
+    second = [toolfold(*search).stdout for _ in range(2)]
+    file.unlink()
+    third = toolfold(*search)
+
+    assert first[0] == first[1]
+    assert "one.put" in first[0]
+    assert second[0] == second[1]
+    assert "two.put" in second[0]
+    assert third.returncode == 2
+    assert "there is no such file" in third.stderr
+
+
 def test_servers_of_a_project_start_only_after_they_are_trusted(
     toolfold: Toolfold, tmp_path: Path
 ) -> None:

@@ -25,7 +25,6 @@ import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from hashlib import sha256
 
 OUR_MODULES = frozenset({"memory", "runs", "skills", "toolfold", "tools", "workspace"})
 
@@ -110,4 +109,6 @@ def _free(name: str, digest: str, taken: set[str]) -> str:
 
 
 def _digest(text: str) -> str:
+    from hashlib import sha256  # most names need no digest
+
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -18,6 +18,12 @@ def run_command(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     from importlib import import_module
 
+    if arguments.command == "tools_search" and not arguments.json:
+        from toolfold.entrypoints.kept_search import kept_index, print_hits
+
+        if kept := kept_index(arguments):
+            print_hits(arguments, *kept)
+            return 0
     from toolfold.errors import ToolfoldError
 
     module = "tools_commands" if arguments.command.startswith("tools_") else "commands"

@@ -3,7 +3,6 @@
 Nothing is connected to unless a server's tools are not known yet, and nothing heavy is imported.
 """
 
-import hashlib
 import json
 import sys
 from argparse import Namespace
@@ -16,8 +15,8 @@ from toolfold.catalog.listing import ListingCache, write_whole
 from toolfold.catalog.tool import Tool
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.config.settings import Config
+from toolfold.entrypoints.kept_search import as_kept, path_of, print_hits
 from toolfold.entrypoints.options import config_of
-from toolfold.errors import StoreError
 
 if TYPE_CHECKING:
     from toolfold.catalog.known import KnownTools
@@ -42,18 +41,12 @@ def tools_list(arguments: Namespace) -> int:
 def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query, best first."""
     shelf = _Shelf(arguments)
-    query = " ".join(arguments.query)
-    index, lines = shelf.index()
-    result = index.search(query, limit=max(1, arguments.limit), server=arguments.server)
-    if arguments.json:
-        _print_json(result.hits)
+    index, lines = shelf.index(arguments)
+    if not arguments.json:
+        print_hits(arguments, index, lines)
         return shelf.report_missing()
-    for tool in result.hits:
-        print(lines[tool.path])
-    if not result.hits:
-        print(f"No tool matches {query!r}.")
-    if result.unmatched:
-        print(f"(no tool mentions: {', '.join(result.unmatched)})")
+    query = " ".join(arguments.query)
+    _print_json(index.search(query, limit=max(1, arguments.limit), server=arguments.server).hits)
     return shelf.report_missing()
 
 
@@ -90,49 +83,50 @@ class _Shelf:
             {server.name: self._cache.load(config_hash(server)) for server in self._servers()}
         )
 
-    def index(self) -> tuple[ToolIndex, dict[str, str]]:
-        """Return the index over them, and the line that is shown of each by its path.
-
-        They are kept on disk, and made anew when a listing has changed since.
-        """
-        path = self._config.directories.cache / "index" / f"{self._state()}.json"
-        try:
-            kept = json.loads(path.read_bytes())
-            return ToolIndex.from_json(kept["index"]), kept["lines"]
-        except (OSError, ValueError, TypeError, KeyError, StoreError):
-            return self._make_index(path)
-
-    def _make_index(self, path: Path) -> tuple[ToolIndex, dict[str, str]]:
+    def index(self, arguments: Namespace) -> tuple[ToolIndex, dict[str, str]]:
+        """Return the index over them, and the line that is shown of each by its path."""
         from toolfold.catalog.stubs import brief
 
         index = self.known().index
         lines = {tool.path: brief(tool) for tool in index.tools}
-        write_whole(path, json.dumps({"index": index.to_json(), "lines": lines}))
+        if not self._faults():
+            write_whole(Path(path_of(arguments)), as_kept(index, lines, self._watched(arguments)))
         return index, lines
+
+    def _watched(self, arguments: Namespace) -> list[str]:
+        """Return every file that has a say in which tools there are, whether it exists or not."""
+        directories = self._config.directories
+        files = [directories.config / name for name in ("config.toml", "mcp.json")]
+        files += [directories.state / "trust.json", *self._listings().values()]
+        if arguments.config:
+            files.append(Path(arguments.config).absolute())
+        here = Path.cwd()
+        for directory in (here, *here.parents):
+            files += [directory / ".git", directory / ".toolfold"]
+        if project := self._config.project:
+            files += [project / ".mcp.json"]
+            files += [project / ".toolfold" / name for name in ("config.toml", "mcp.json")]
+        return [str(file) for file in files]
 
     def report_missing(self) -> int:
         """Say on standard error what is not there; return the exit status."""
-        missing = [name for name, path in self._listings().items() if not path.exists()]
-        faults = [str(fault) for fault in self._config.faults]
-        faults += [f"{name}: its tools are not known; see `toolfold doctor`" for name in missing]
+        faults = self._faults()
         for fault in faults:
             print(f"toolfold: {fault}", file=sys.stderr)
         return 1 if faults else 0
+
+    def _faults(self) -> list[str]:
+        missing = [name for name, path in self._listings().items() if not path.exists()]
+        faults = [str(fault) for fault in self._config.faults]
+        return faults + [
+            f"{name}: its tools are not known; see `toolfold doctor`" for name in missing
+        ]
 
     def _servers(self) -> list[ServerConfig]:
         return [server for server in self._config.servers if server.enabled]
 
     def _listings(self) -> dict[str, Path]:
         return {s.name: self._cache.sibling("tools", config_hash(s)) for s in self._servers()}
-
-    def _state(self) -> str:
-        """Name the present state of all listings."""
-        state = [
-            (name, path.name, (found := path.stat()).st_mtime_ns, found.st_size)
-            for name, path in sorted(self._listings().items())
-            if path.exists()
-        ]
-        return hashlib.sha256(repr(state).encode()).hexdigest()[:32]
 
 
 def _print_json(tools: Iterable[Tool]) -> None:
