@@ -304,3 +304,12 @@ async def test_what_tools_return_is_learned_kept_and_shown_in_their_stubs(
     assert "seen to return" not in before.text
     assert "# seen to return {value: str, count: int}" in after.text
     assert restarted.text == after.text
+
+
+async def test_the_name_that_clients_give_a_tool_works_before_its_server_is_known(
+    running: MakeApp,
+) -> None:
+    async with running({"null": test_server("null")}) as toolfold:
+        result = await toolfold.run("mcp__null__put(value=4)['value']")
+
+    assert result.value == 4, result.text

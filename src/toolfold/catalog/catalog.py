@@ -89,6 +89,10 @@ class Catalog:
         """Search over all tools."""
         return self._known.index
 
+    def modules_in(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the modules of those names that are written as clients do: `mcp__github__…`."""
+        return frozenset(self._known.split(name)[0] for name in names if name.startswith("mcp__"))
+
     def functions(self, module: str) -> Mapping[str, Tool]:
         """Return the tools of a module by function name; none if they are not known."""
         return self._known.functions(module)

@@ -62,7 +62,7 @@ class Runtime:
         try:
             plan = make_plan(code, max_bytes=self._limits.code_bytes)
             clock.lap("plan_ms")
-            await self._catalog.learn(plan.imports)
+            await self._catalog.learn(plan.imports | self._catalog.modules_in(plan.names))
             clock.lap("connect_ms")
             findings = await self._check(plan)
             clock.lap("check_ms")
