@@ -28,7 +28,7 @@ setup: .venv/.package $(VOCABULARY) $(EMBEDDER) ## the package and its developme
 
 tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node ## the servers that tests run against, in .tools
 
-demo: .venv/.package $(VOCABULARY) .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
+demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
 	@$(PY) examples/demo.py $(ARGS)
 
 test: tools ## all tests but the long ones; ARGS="-k name" picks some
