@@ -106,6 +106,16 @@ def test_mistakes_get_one_clear_line(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [("list",), ("search", "anything")])
+def test_who_has_no_server_is_told_where_to_put_one(
+    toolfold: Toolfold, arguments: tuple[str, ...]
+) -> None:
+    done = toolfold("tools", *arguments)
+
+    assert done.returncode == 1
+    assert "no server is configured; put yours into" in done.stderr
+
+
 def test_tools_are_listed_searched_and_described(toolfold: Toolfold, config: str) -> None:
     listed = toolfold("tools", "list", "--config", config)
     found = toolfold("tools", "search", "--config", config, "echo", "a", "value")

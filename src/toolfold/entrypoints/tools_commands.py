@@ -116,11 +116,16 @@ class _Shelf:
         return 1 if faults else 0
 
     def _faults(self) -> list[str]:
-        missing = [name for name, path in self._listings().items() if not path.exists()]
         faults = [str(fault) for fault in self._config.faults]
-        return faults + [
-            f"{name}: its tools are not known; see `toolfold doctor`" for name in missing
+        faults += [
+            f"{name}: its tools are not known; see `toolfold doctor`"
+            for name, path in self._listings().items()
+            if not path.exists()
         ]
+        if not self._servers() and not faults:
+            where = self._config.directories.config / "mcp.json"
+            faults.append(f"no server is configured; put yours into {where}")
+        return faults
 
     def _servers(self) -> list[ServerConfig]:
         return [server for server in self._config.servers if server.enabled]
