@@ -66,5 +66,5 @@ def _object(schema: Any, root: Any, chance: random.Random, depth: int) -> dict[s
 
 def _resolved(reference: str, root: Any) -> Any:
     for part in reference.removeprefix("#/").split("/"):
-        root = root[part]
+        root = root[int(part)] if isinstance(root, list) else root[part]
     return root
