@@ -217,16 +217,18 @@ def _print_curve(curve: dict[int, dict[str, float]]) -> None:
     print(f"{'tools':>6}" + "".join(f"{way:>14}" for way in ways))
     for size, costs in curve.items():
         print(f"{size:>6}" + "".join(f"{costs[way]:>14,.0f}" for way in ways))
-    print(f"finding on demand pays off from about {_break_even(curve, 'definitions')} tools on,")
-    print(f"and against preloaded stubs from about {_break_even(curve, 'stubs')}")
+    for way in ("definitions", "stubs"):
+        print(f"finding on demand costs less than {way} from {_break_even(way)} tools of memory on")
 
 
-def _break_even(curve: dict[int, dict[str, float]], way: str) -> int:
-    """Return how many tools of average size cost as much as finding them, by the largest set."""
-    smallest, largest = min(curve), max(curve)
-    each = (curve[largest][way] - curve[smallest][way]) / (largest - smallest)
-    fixed = curve[largest][way] - each * largest
-    return max(1, round((statistics.mean(c["on demand"] for c in curve.values()) - fixed) / each))
+def _break_even(way: str) -> int | str:
+    """Return the fewest tools of the smallest set with which finding them costs less."""
+    tools = load(SETS[min(SETS)])
+    for count in range(2, len(tools) + 1):
+        costs = _task_tokens(tools[:count])
+        if costs["on demand"] < costs[way]:
+            return count
+    return f"more than {len(tools)}"
 
 
 def _plot(curve: dict[int, dict[str, float]], file: Path) -> None:
