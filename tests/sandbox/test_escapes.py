@@ -103,7 +103,6 @@ ENDLESS = [
     ("a sum over a huge range", "sum(range(10**12))"),
     ("a text printed without end", "while True:\n    print('x' * 1000)"),
     ("squares without end", "x = 3\nwhile True:\n    x = x * x"),
-    ("an alias bomb printed", f"{DOUBLED}print(a)"),
 ]  # fmt: skip
 
 ENDLESS_SOAK = [
@@ -249,7 +248,16 @@ async def test_what_never_ends_is_ended_and_the_next_run_works(
     outcome = await ended(small, code)
 
     assert outcome.failure is not None
-    assert outcome.failure.kind in {"timeout", "memory"}
+    assert outcome.failure.kind == "timeout"
+
+
+async def test_an_alias_bomb_printed_meets_the_clock_or_the_memory_limit(
+    small: MontySandbox,
+) -> None:
+    outcome = await ended(small, f"{DOUBLED}print(a)")
+
+    assert outcome.failure is not None
+    assert outcome.failure.kind in {"timeout", "memory"}  # whichever it reaches first
 
 
 @pytest.mark.soak
