@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import mcp_types as types
@@ -62,9 +63,9 @@ class Catalog:
             owners.cancel_scope.cancel()
 
     @staticmethod
-    async def _learn(upstream: Upstream) -> None:
+    async def _learn(upstream: Upstream, *, fresh: bool = False) -> None:
         try:
-            await upstream.tools()
+            await upstream.tools(fresh=fresh)
         except UpstreamUnavailable:
             return  # the upstream keeps its fault, and whoever needs the tools is told
 
@@ -118,18 +119,11 @@ class Catalog:
     async def learn(self, modules: Iterable[str] | None = None, *, fresh: bool = False) -> None:
         """Wait until the tools of these modules (by default all) are known, or known not to be."""
         wanted = self.modules if modules is None else [m for m in modules if m in self.modules]
-
-        async def learn_one(upstream: Upstream) -> None:
-            try:
-                await upstream.tools(fresh=fresh)
-            except UpstreamUnavailable:
-                return
-
         async with anyio.create_task_group() as tasks:
             for module in wanted:
                 upstream = self._upstreams[self.modules[module]]
                 if fresh or upstream.known_tools is None:
-                    tasks.start_soon(learn_one, upstream)
+                    tasks.start_soon(partial(self._learn, upstream, fresh=fresh))
 
     def stub(self, module: str) -> str:
         """Return the module's stub for the type checker."""
