@@ -26,9 +26,8 @@ def run_command(argv: Sequence[str]) -> int:
             return 0
     from toolfold.errors import ToolfoldError
 
-    module = "tools_commands" if arguments.command.startswith("tools_") else "commands"
     try:
-        commands = import_module(f"toolfold.entrypoints.{module}")
+        commands = import_module(f"toolfold.entrypoints.{arguments.module}")
         status: int = getattr(commands, arguments.command)(arguments)
     except ToolfoldError as error:
         print(f"toolfold: {error}", file=sys.stderr)
@@ -58,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
-    doctor.set_defaults(command="doctor")
+    doctor.set_defaults(command="doctor", module="commands")
     return parser
 
 
@@ -80,7 +79,7 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
     run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
     run.add_argument("-c", dest="code", help="the code itself")
     run.add_argument("--json", action="store_true", help="print the typed result")
-    run.set_defaults(command="run")
+    run.set_defaults(command="run", module="commands")
 
 
 def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -92,28 +91,28 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
     shared.add_argument("--json", action="store_true", help="print JSON")
     listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
     listing.add_argument("server", nargs="?", help="only the tools of this server")
-    listing.set_defaults(command="tools_list")
+    listing.set_defaults(command="tools_list", module="tools_commands")
     search = kinds.add_parser("search", parents=[shared], help="the tools that fit a task")
     search.add_argument("query", nargs="+")
     search.add_argument("--limit", type=int, default=5, help="how many (default 5)")
     search.add_argument("--server", help="only the tools of this server")
-    search.set_defaults(command="tools_search")
+    search.set_defaults(command="tools_search", module="tools_commands")
     describe = kinds.add_parser("describe", parents=[shared], help="how to call a tool")
     describe.add_argument("names", nargs="+", metavar="NAME")
-    describe.set_defaults(command="tools_describe")
+    describe.set_defaults(command="tools_describe", module="tools_commands")
 
 
 def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
     mcp.add_argument("--no-daemon", action="store_true", help="do everything in this one process")
-    mcp.set_defaults(command="mcp")
+    mcp.set_defaults(command="mcp", module="commands")
 
 
 def _add_trust(commands: Any) -> None:
     trust = commands.add_parser("trust", help="let the servers of this project's file start")
     trust.add_argument("file", nargs="?", help="by default the file of the current project")
     trust.add_argument("--revoke", action="store_true", help="take the trust back")
-    trust.set_defaults(command="trust")
+    trust.set_defaults(command="trust", module="commands")
 
 
 class _Version(argparse.Action):
