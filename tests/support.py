@@ -48,6 +48,15 @@ def inspector(*arguments: str) -> list[str]:
     return [str(node), str(script.resolve()), *arguments]
 
 
+def conformance(*arguments: str) -> list[str]:
+    """Return the command of the official conformance suite, on the newer node that it needs."""
+    node = _TOOLS / "node24" / "node"
+    script = _NPM / ".bin" / "conformance"
+    _skip_unless_there(node, "Node.js 24")
+    _skip_unless_there(script, "The conformance suite")
+    return [str(node), str(script.resolve()), *arguments]
+
+
 def catalogue(name: str) -> Path:
     """Return the file with the recorded tools of a real server; skip where it is absent."""
     path = SHARED_DATA / "catalogue" / f"{name}.json"

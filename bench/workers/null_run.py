@@ -16,6 +16,7 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits
@@ -43,7 +44,7 @@ class NullUpstream(Upstream):
             cache=ListingCache(directory),
             log_file=directory / "null.log",
             connect_timeout_s=1.0,
-            on_listing=lambda: None,
+            start=Start(directory=directory, path=""),
         )
         text = types.TextContent(type="text", text=json.dumps(answer))
         self._answer = types.CallToolResult(content=[text], structured_content=answer)

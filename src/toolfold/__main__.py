@@ -1,13 +1,21 @@
 """`python -m toolfold`, and the command `toolfold`."""
 
+import os
 import sys
 
 
 def main() -> int:
-    """Run the command line."""
+    """Run the command line. What clients start goes its own short way."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["mcp"]:
+        from toolfold.relay.mcp import read_world, relay
+
+        world = read_world(arguments[1:], os.environ)
+        if world is not None:
+            return relay(world, os.environ)
     from toolfold.entrypoints.cli import run_command
 
-    return run_command(sys.argv[1:])
+    return run_command(arguments)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@ ToolfoldError
 ├── UpstreamError          an MCP server we call
 │   ├── UpstreamUnavailable    it cannot be reached, or died
 │   ├── UpstreamTimedOut       it did not answer in time
+│   ├── LoginFailed            the browser flow gave no login
 │   ├── BadCall                the arguments do not fit the tool
+│   ├── QuestionRefused        it asks the user what cannot be asked
 │   └── ToolFailed             it answered that the call failed
 ├── RunError               a run that we stopped
 │   ├── CodeRejected           refused before anything ran
 │   ├── ValueRejected          a guest value passed its budget
 │   ├── RunTimedOut
+│   ├── QuestionExpired        nobody answered what a server asked
 │   └── RunCrashed             the worker died
 └── StoreError             our own files
 ```
@@ -57,6 +60,12 @@ class UpstreamTimedOut(UpstreamError):
     code = "upstream_timeout"
 
 
+class LoginFailed(UpstreamError):
+    """Logging in to the server did not come about; what was there before is untouched."""
+
+    code = "login_failed"
+
+
 class BadCall(UpstreamError):
     """The arguments do not fit the tool; nothing was sent."""
 
@@ -67,6 +76,12 @@ class ToolFailed(UpstreamError):
     """The server answered that the call failed; the message is the server's own."""
 
     code = "tool_failed"
+
+
+class QuestionRefused(UpstreamError):
+    """The server asks the user something that cannot be put to them; the call fails."""
+
+    code = "question_refused"
 
 
 class RunError(ToolfoldError):
@@ -91,6 +106,12 @@ class RunTimedOut(RunError):
     """A run passed one of its clocks."""
 
     code = "run_timeout"
+
+
+class QuestionExpired(RunError):
+    """Nobody answered what a server asked the user."""
+
+    code = "question_expired"
 
 
 class RunCrashed(RunError):

@@ -8,9 +8,11 @@ from functools import partial
 import anyio
 import mcp_types as types
 
-from toolfold.catalog.binding import bind
+from toolfold.catalog.addresses import outward
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.known import KnownTools
+from toolfold.catalog.offered import Offered
+from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Answer, Blob, to_answer
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
@@ -31,6 +33,8 @@ class ServerStatus:
     """How many it lists; None while that is not known."""
     fault: str | None = None
     protocol: str | None = None
+    resources: int = 0
+    """How many it is known to list, with templates."""
 
 
 class Catalog:
@@ -49,18 +53,21 @@ class Catalog:
         self.notes = [str(fault) for fault in faults if isinstance(fault, ConfigFault)]
         """What is wrong with the configuration beyond single servers."""
         self._max_result_bytes = max_result_bytes
+        self.offered = Offered(
+            self._upstreams, lambda: self._known.modules, max_result_bytes=max_result_bytes
+        )
+        """Prompts and resources."""
         self.refresh()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Own the upstreams for the length of this context, and learn what they list."""
-        async with anyio.create_task_group() as owners:
+        """Learn in the background what upstreams list that nothing is known of."""
+        async with anyio.create_task_group() as learners:
             for upstream in self._upstreams.values():
-                owners.start_soon(upstream.serve)
                 if upstream.known_tools is None:
-                    owners.start_soon(self._learn, upstream)
+                    learners.start_soon(self._learn, upstream)
             yield
-            owners.cancel_scope.cancel()
+            learners.cancel_scope.cancel()
 
     @staticmethod
     async def _learn(upstream: Upstream, *, fresh: bool = False) -> None:
@@ -107,6 +114,7 @@ class Catalog:
                 tools=None if upstream.known_tools is None else len(upstream.known_tools),
                 fault=upstream.fault,
                 protocol=upstream.protocol,
+                resources=_count_resources(upstream),
             )
             for name, upstream in sorted(self._upstreams.items())
         ]
@@ -153,21 +161,19 @@ class Catalog:
     async def call(
         self,
         tool: Tool,
-        args: tuple[Json, ...],
-        kwargs: JsonObject,
+        arguments: JsonObject,
         *,
         keep: Callable[[Blob], Json],
         on_wait: OnWait,
+        ask: Ask | None = None,
     ) -> Answer:
-        """Call a tool.
+        """Call a tool; what its server asks the user meanwhile goes to `ask`.
 
         Raises:
-            BadCall: The arguments do not fit.
             UpstreamError: The server failed, or the tool did.
         """
-        arguments = bind(tool, args, kwargs)
         upstream = self._upstreams[tool.server]
-        result = await upstream.call(tool.listed, arguments, on_wait=on_wait)
+        result = await upstream.call(tool.listed, arguments, on_wait=on_wait, ask=ask)
         answer = to_answer(tool, result, keep)
         if answer.size > self._max_result_bytes:
             raise ToolFailed(
@@ -178,14 +184,22 @@ class Catalog:
             upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
 
-    async def forward(self, tool: Tool, arguments: JsonObject) -> types.CallToolResult:
+    async def forward(
+        self, tool: Tool, arguments: JsonObject, *, ask: Ask | None = None
+    ) -> types.CallToolResult:
         """Call a tool for a client that knows its schema, and return the answer as it is.
+
+        Only the URIs of resources in it become those that clients can read.
 
         Raises:
             UpstreamError: The server failed.
         """
         upstream = self._upstreams[tool.server]
-        return await upstream.call(tool.listed, arguments, on_wait=lambda _why, _seconds: None)
+        result = await upstream.call(
+            tool.listed, arguments, on_wait=lambda _why, _seconds: None, ask=ask
+        )
+        blocks = [outward(tool.module, block) for block in result.content]
+        return result.model_copy(update={"content": blocks})
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
@@ -196,3 +210,8 @@ class Catalog:
         """Keep what was learned of results."""
         for upstream in self._upstreams.values():
             upstream.shapes.save()
+
+
+def _count_resources(upstream: Upstream) -> int:
+    offers = upstream.known_offers
+    return len(offers.resources) + len(offers.templates) if offers else 0

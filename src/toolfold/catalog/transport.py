@@ -1,8 +1,9 @@
 """How one MCP server is reached, and what can be said of it when it is not."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from toolfold.catalog.orphans import MARK, owner
 from toolfold.config.servers import ServerConfig
 
 _OVERLOADED = frozenset({429, 503})
@@ -21,16 +23,35 @@ _LONGEST_RETRY_AFTER_S = 60.0
 _LAST_WORDS_CHARS = 400
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where a server starts whose entry does not say."""
+
+    directory: Path
+    path: str
+    """The PATH in which its command is found."""
+
+
 class Line:
     """What was noticed on the way to one server: its last words, its refusals, its end."""
 
-    def __init__(self, config: ServerConfig, log_file: Path, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        start: Start,
+        log_file: Path,
+        on_end: Callable[[], None],
+        auth: httpx2.Auth | None,
+    ) -> None:
         self._config = config
+        self._auth = auth
+        self._start = start
         self._log_file = log_file
         self._on_end = on_end
         self.busy_until = 0.0
         """Monotonic time before which an overloaded server asked not to be called."""
         self.refused_status: int | None = None
+        """The status with which it last refused us, if it has not answered since."""
         self.noise: str | None = None
         """The first thing it said on its standard output that is not MCP."""
 
@@ -49,25 +70,12 @@ class Line:
             parameters = StdioServerParameters(
                 command=config.command,
                 args=list(config.args),
-                env=dict(config.env),
-                cwd=config.cwd,
+                env={"PATH": self._start.path, **dict(config.env), MARK: owner()},
+                cwd=config.cwd or self._start.directory,
                 encoding_error_handler="replace",
             )
             return await stack.enter_async_context(stdio_client(parameters, errlog=log))
-        if config.transport == "sse":
-            return await stack.enter_async_context(
-                sse_client(config.url, headers=dict(config.headers))
-            )
-        client = await stack.enter_async_context(
-            httpx2.AsyncClient(
-                headers=dict(config.headers),
-                timeout=httpx2.Timeout(30.0, read=None),  # calls have a clock of their own
-                event_hooks={"response": [self._see]},
-            )
-        )
-        return await stack.enter_async_context(
-            streamable_http_client(config.url, http_client=client)
-        )
+        return await stack.enter_async_context(http_streams(config, self._auth, self._see))
 
     async def _see(self, response: httpx2.Response) -> None:
         if response.status_code in _OVERLOADED:
@@ -75,6 +83,8 @@ class Line:
             self.busy_until = max(self.busy_until, time.monotonic() + wait)
         if response.status_code in {401, 403}:
             self.refused_status = response.status_code
+        elif response.is_success:
+            self.refused_status = None
 
     def last_words(self) -> str:
         """Return the end of what the server wrote to its standard error."""
@@ -83,6 +93,38 @@ class Line:
         except OSError:
             return ""
         return text[-_LAST_WORDS_CHARS:]
+
+
+@asynccontextmanager
+async def http_streams(
+    config: ServerConfig,
+    auth: httpx2.Auth | None,
+    see: Callable[[httpx2.Response], Awaitable[None]],
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Reach a server over HTTP, authorized by `auth`; every response is shown to `see`."""
+
+    def make_client(
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        hooks = {"response": [see]}
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
+
+    headers = dict(config.headers)
+    if config.transport == "sse":
+        connecting = sse_client(
+            config.url, headers=headers, auth=auth, httpx_client_factory=make_client
+        )
+        async with connecting as streams:
+            yield streams
+        return
+    timeout = httpx2.Timeout(30.0, read=None)  # calls have a clock of their own
+    async with (
+        make_client(headers, timeout, auth) as client,
+        streamable_http_client(config.url, http_client=client) as streams,
+    ):
+        yield streams
 
 
 def _retry_after_s(header: str | None, now: float) -> float:

@@ -9,7 +9,6 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -21,10 +20,16 @@ from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
+from toolfold.catalog.flights import AnswerT, Errand, Flights
 from toolfold.catalog.listing import ListingCache, listed_tool
+from toolfold.catalog.logins import Logins
 from toolfold.catalog.observed import ObservedShapes
+from toolfold.catalog.offers import KnownOffers, Offers
+from toolfold.catalog.questions import Ask, Question, Reply
+from toolfold.catalog.stored_login import StoredLogin
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import Line
+from toolfold.catalog.transport import Line, Start
+from toolfold.catalog.turns import Turn, Turns
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
 from toolfold.jsontypes import JsonObject
@@ -32,10 +37,25 @@ from toolfold.jsontypes import JsonObject
 _log = logging.getLogger(__name__)
 
 _LONGEST_BACKOFF_S: Final = 30.0
+_REFUSED_BACKOFF_S: Final = 2.0  # whoever has just logged in should not have to wait
 _ATTEMPTS: Final = 4
 _LONGEST_LISTING_PAGES: Final = 200
 _ANSWER: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
+)
+_PROMPT: Final[TypeAdapter[types.GetPromptResult | types.InputRequiredResult]] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+_CONTENTS: Final[TypeAdapter[types.ReadResourceResult | types.InputRequiredResult]] = TypeAdapter(
+    types.ReadResourceResult | types.InputRequiredResult
+)
+_COMPLETION: Final[TypeAdapter[types.CompleteResult | types.InputRequiredResult]] = TypeAdapter(
+    types.CompleteResult | types.InputRequiredResult
+)
+_CHANGES: Final = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
 )
 
 OnWait = Callable[[str, float], None]
@@ -53,12 +73,15 @@ class Upstream:
         self,
         config: ServerConfig,
         *,
+        start: Start,
         cache: ListingCache,
+        logins: Logins,
         log_file: Path,
         connect_timeout_s: float,
-        on_listing: Callable[[], None],
     ) -> None:
         self.config = config
+        self.listeners: list[Callable[[], None]] = []
+        """Told whenever its tools have changed."""
         self.fault: str | None = None
         """Why it cannot be used right now, as a sentence without the server's name."""
         self.protocol: str | None = None
@@ -66,10 +89,11 @@ class Upstream:
         self._hash = config_hash(config)
         self.shapes = ObservedShapes(cache.sibling("shapes", self._hash))
         """What its tools were seen to return."""
-        self._line = Line(config, log_file, lambda: None)
+        self._start = start
+        self._login = StoredLogin(config, logins) if config.may_log_in else None
+        self._line = Line(config, start, log_file, lambda: None, self._login)
         self._log_file = log_file
         self._connect_timeout_s = connect_timeout_s
-        self._on_listing = on_listing
         self._state: Literal["idle", "connecting", "online", "closing"] = "idle"
         self._client: Client | None = None
         self._wanted = anyio.Event()
@@ -77,13 +101,15 @@ class Upstream:
         self._lost = anyio.Event()
         self._relist = anyio.Event()
         self._failures = 0
-        self._retry_at = 0.0
-        self._next_slot = 0.0
+        self._retry_at = self._next_slot = 0.0
         self._listing = cache.load(self._hash)
+        self._offers = KnownOffers(cache.sibling("offers", self._hash))
+        self._flights = Flights(config.name, config.timeout_s)
         self._is_fresh = False
         self._listed = anyio.Event()
-        self._places = anyio.Semaphore(config.concurrency, fast_acquire=True)
-        self._writing = anyio.Lock(fast_acquire=True)
+        self._turns = Turns(
+            concurrency=config.concurrency, serialize_writes=config.serialize_writes
+        )
 
     @property
     def name(self) -> str:
@@ -91,9 +117,41 @@ class Upstream:
         return self.config.name
 
     @property
+    def state(self) -> str:
+        """Whether it is connected: idle, connecting, online or closing."""
+        return self._state
+
+    @property
     def known_tools(self) -> tuple[ListedTool, ...] | None:
         """What it listed last, in this process or an earlier one; None if it never did."""
         return self._listing
+
+    @property
+    def known_offers(self) -> Offers | None:
+        """What it offers beside tools, as last listed; None if it never was."""
+        return self._offers.value
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether it is being asked what it offers, or is about to be for another reason."""
+        is_wanted = self._listing is None or self._state != "idle"
+        return self._offers.value is None and is_wanted and self.fault is None
+
+    async def offers(self) -> Offers:
+        """Return what the server offers beside tools, asking it only if that is not known.
+
+        Raises:
+            UpstreamUnavailable: The server cannot be reached, or did not say.
+        """
+        if self._offers.value is None:
+            settled = self._offers.settled
+            if self._client is not None:
+                self._relist.set()
+            await self._connected()
+            await settled.wait()
+        if self._offers.value is None:
+            raise self._unavailable(self.fault or "it did not say which resources it has")
+        return self._offers.value
 
     async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
         """Return what the server lists, asking it only if that is not known.
@@ -112,29 +170,91 @@ class Upstream:
         return self._listing
 
     async def call(
-        self, tool: ListedTool, arguments: JsonObject, *, on_wait: OnWait
+        self, tool: ListedTool, arguments: JsonObject, *, on_wait: OnWait, ask: Ask | None = None
     ) -> types.CallToolResult:
         """Call a tool and return the server's answer, whatever it says.
 
         Calls of tools not marked read-only go one at a time. A call is repeated only when the
         server refused it for now or was lost, and only if the tool is read-only or idempotent.
+        What the server asks the user goes to `ask`.
 
         Raises:
             UpstreamUnavailable: The server cannot be reached, or died before it answered.
             UpstreamTimedOut: It did not answer in time.
             ToolFailed: It answered with a protocol error.
+            QuestionRefused: It asks what cannot be put to the user.
+            QuestionExpired: The user did not answer.
         """
-        may_repeat = tool.read_only or tool.idempotent
-        async with self._turn(is_write=not tool.read_only):
+
+        def make(
+            responses: types.InputResponses | None, state: str | None
+        ) -> types.CallToolRequest:
+            params = types.CallToolRequestParams(
+                name=tool.name, arguments=arguments, input_responses=responses, request_state=state
+            )
+            return types.CallToolRequest(params=params)
+
+        errand = Errand(
+            name=tool.name,
+            make=make,
+            kind=_ANSWER,
+            is_write=not tool.read_only,
+            may_repeat=tool.read_only or tool.idempotent,
+        )
+        return await self._run(errand, on_wait=on_wait, ask=ask)
+
+    async def prompt(
+        self, name: str, arguments: dict[str, str] | None, *, ask: Ask | None
+    ) -> types.GetPromptResult:
+        """Return a prompt filled in; raises as `call` does."""
+
+        def make(
+            responses: types.InputResponses | None, state: str | None
+        ) -> types.GetPromptRequest:
+            params = types.GetPromptRequestParams(
+                name=name, arguments=arguments, input_responses=responses, request_state=state
+            )
+            return types.GetPromptRequest(params=params)
+
+        return await self._run(Errand(name=name, make=make, kind=_PROMPT), ask=ask)
+
+    async def read(self, uri: str, *, ask: Ask | None) -> types.ReadResourceResult:
+        """Return what a resource holds; raises as `call` does."""
+
+        def make(
+            responses: types.InputResponses | None, state: str | None
+        ) -> types.ReadResourceRequest:
+            params = types.ReadResourceRequestParams(
+                uri=uri, input_responses=responses, request_state=state
+            )
+            return types.ReadResourceRequest(params=params)
+
+        return await self._run(Errand(name=uri, make=make, kind=_CONTENTS), ask=ask)
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Return what may complete an argument; raises as `call` does."""
+        request = types.CompleteRequest(params=params)
+        name = params.argument.name
+        return await self._run(Errand(name=name, make=lambda *_: request, kind=_COMPLETION))
+
+    async def _run(
+        self,
+        errand: Errand[AnswerT],
+        *,
+        on_wait: OnWait = lambda _why, _seconds: None,
+        ask: Ask | None = None,
+    ) -> AnswerT:
+        async with self._turns.take(is_write=errand.is_write) as turn:
+            asking = None if ask is None else _yielding(turn, ask)
             for _ in range(_ATTEMPTS - 1):
                 await self._pace(on_wait)
                 try:
-                    return await self._send(tool.name, arguments)
+                    return await self._send(errand, asking)
                 except _Interrupted:
-                    if not may_repeat:
+                    if not errand.may_repeat:
                         raise
             await self._pace(on_wait)
-            return await self._send(tool.name, arguments)
+            return await self._send(errand, asking)
 
     async def serve(self) -> None:
         """Own the connection until cancelled: open it when wanted, close it when lost."""
@@ -144,16 +264,6 @@ class Upstream:
             self._state = "connecting"
             fault = await self._hold_connection()
             self._go_offline(fault)
-
-    @asynccontextmanager
-    async def _turn(self, *, is_write: bool) -> AsyncIterator[None]:
-        """Wait for a place; writers wait for each other first."""
-        if is_write and self.config.serialize_writes:
-            async with self._writing, self._places:
-                yield
-        else:
-            async with self._places:
-                yield
 
     async def _pace(self, on_wait: OnWait) -> None:
         """Wait as long as the server, or the configured rate, asks for."""
@@ -169,27 +279,18 @@ class Upstream:
                 on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
                 await anyio.sleep(slot - now)
 
-    async def _send(self, name: str, arguments: JsonObject) -> types.CallToolResult:
+    async def _send(self, errand: Errand[AnswerT], ask: Ask | None) -> AnswerT:
         client = await self._connected()
-        request = types.CallToolRequest(
-            params=types.CallToolRequestParams(name=name, arguments=arguments)
-        )
         try:
             # Not `call_tool`: that validates every answer against the output schema, which the
             # server has done, at a tenth of the time of a call.
-            answer = await client.session.send_request(
-                request, _ANSWER, request_read_timeout_seconds=self.config.timeout_s
-            )
+            return await self._flights.exchange(client, errand, ask)
         except MCPError as error:
-            raise self._translated(error, name) from error
+            raise self._translated(error, errand.name) from error
         except ValidationError as error:
-            raise ToolFailed(f"{self.name}: {name} answered with what is not valid MCP.") from error
-        if isinstance(answer, types.InputRequiredResult):
             raise ToolFailed(
-                f"{self.name}: {name} asks for input from the user, which is not passed on yet. "
-                "Give it all it needs as arguments."
-            )
-        return answer
+                f"{self.name}: {errand.name} answered with what is not valid MCP."
+            ) from error
 
     def _translated(self, error: MCPError, name: str) -> Exception:
         if error.code == types.REQUEST_TIMEOUT:
@@ -208,6 +309,8 @@ class Upstream:
                 f"{self.name} ended before {name} answered; whether it was done is not known. "
                 "The server is started again with the next call."
             )
+        if refusal := self._refusal():
+            return self._unavailable(refusal)
         return ToolFailed(f"{self.name}: {name} failed: {error.message}")
 
     async def _connected(self) -> Client:
@@ -230,11 +333,16 @@ class Upstream:
     async def _hold_connection(self) -> str | None:
         """Connect and stay until the connection is lost. Return the fault, if it never stood."""
         self._lost = anyio.Event()
-        self._line = line = Line(self.config, self._log_file, self._lose)
+        self._line = line = Line(self.config, self._start, self._log_file, self._lose, self._login)
         deadline = anyio.current_time() + self._connect_timeout_s
         try:
             with anyio.CancelScope(deadline=deadline) as handshake:
-                async with Client(line.open(), cache=None, message_handler=self._hear) as client:
+                async with Client(
+                    line.open(),
+                    cache=None,
+                    message_handler=self._hear,
+                    elicitation_callback=self._flights.hear,
+                ) as client:
                     handshake.deadline = math.inf
                     self._go_online(client)
                     async with anyio.create_task_group() as tasks:
@@ -270,20 +378,22 @@ class Upstream:
         self._is_fresh = False
         if fault:
             self._failures += 1
-            backoff = min(2.0 ** (self._failures - 1), _LONGEST_BACKOFF_S)
+            longest = _REFUSED_BACKOFF_S if self._refusal() else _LONGEST_BACKOFF_S
+            backoff = min(2.0 ** (self._failures - 1), longest)
             self._retry_at = time.monotonic() + backoff
             self.fault = fault
         self._settled.set()
         self._announce_listing()
+        self._offers.settle()
 
     async def _hear(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        if isinstance(message, _CHANGES):
             self._relist.set()
         elif isinstance(message, Exception) and self._line.noise is None:
             self._line.noise = str(message)[:200]
 
     async def _keep_listing(self, client: Client) -> None:
-        """List on connecting, and again whenever the server says that its tools changed."""
+        """List on connecting, and again whenever the server says that a list changed."""
         self._relist.set()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._subscribe, client)
@@ -291,13 +401,21 @@ class Upstream:
                 await self._relist.wait()
                 self._relist = anyio.Event()
                 await self._list(client)
+                await self._offers.learn(client, timeout_s=self._connect_timeout_s)
 
     async def _subscribe(self, client: Client) -> None:
         """Ask to be told of changes, where the protocol wants that; `_hear` is told of them."""
-        capability = client.server_capabilities.tools
+        has = client.server_capabilities
+        tools = bool(has.tools and has.tools.list_changed)
+        prompts = bool(has.prompts and has.prompts.list_changed)
+        resources = bool(has.resources and has.resources.list_changed)
         is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if is_modern and capability is not None and capability.list_changed:
-            async with client.listen(tools_list_changed=True) as changes:
+        if is_modern and (tools or prompts or resources):
+            async with client.listen(
+                tools_list_changed=tools,
+                prompts_list_changed=prompts,
+                resources_list_changed=resources,
+            ) as changes:
                 async for _ in changes:
                     self._relist.set()
 
@@ -305,14 +423,16 @@ class Upstream:
         try:
             tools = tuple([tool async for tool in _pages(client)])
         except (MCPError, ValidationError, RuntimeError) as error:
-            self.fault = f"its list of tools is not usable: {_first_line(error)}"
+            unusable = f"its list of tools is not usable: {_first_line(error)}"
+            self.fault = self._refusal() or unusable
         else:
             self._is_fresh = True
             self.fault = None
             if tools != self._listing:
                 self._listing = tools
                 self._save(tools)
-                self._on_listing()
+                for tell in list(self.listeners):
+                    tell()
         self._announce_listing()
 
     def _save(self, tools: tuple[ListedTool, ...]) -> None:
@@ -332,8 +452,9 @@ class Upstream:
         match leaf:
             case TimeoutError():
                 return self._describe_silence()
-            case FileNotFoundError() if config.cwd is not None and not config.cwd.is_dir():
-                return f"its working directory {config.cwd} does not exist."
+            case FileNotFoundError() if not (config.cwd or self._start.directory).is_dir():
+                directory = config.cwd or self._start.directory
+                return f"its working directory {directory} does not exist."
             case FileNotFoundError() | PermissionError():
                 return (
                     f"the command {config.command!r} was not found or may not be run. "
@@ -344,12 +465,19 @@ class Upstream:
                 return "it ended during the handshake" + (f", saying: {words}" if words else ".")
             case httpx2.TransportError():
                 return f"{_without_secrets(config.url)} cannot be reached: {leaf}"
-        if self._line.refused_status:
-            return (
-                f"{_without_secrets(config.url)} refused with status {self._line.refused_status}. "
-                "Check its headers or token."
-            )
-        return _first_line(leaf)
+        return self._refusal() or _first_line(leaf)
+
+    def _refusal(self) -> str | None:
+        """Say why the server refuses us and what to do, if its last answer was a refusal."""
+        status = self._line.refused_status
+        if status is None:
+            return None
+        if self._login is not None and self._login.fault:
+            return self._login.fault
+        return (
+            f"{_without_secrets(self.config.url)} refused with status {status}. "
+            "Check its headers or token."
+        )
 
     def _describe_silence(self) -> str:
         silence = f"it did not answer the handshake within {self._connect_timeout_s:g} s"
@@ -357,6 +485,16 @@ class Upstream:
             return f"{silence}, and printed what is not MCP: {self._line.noise}"
         words = self._line.last_words() if self.config.transport == "stdio" else ""
         return silence + (f". It said: {words}" if words else ".")
+
+
+def _yielding(turn: Turn, ask: Ask) -> Ask:
+    """Ask without keeping others from their turns: a person may think for minutes."""
+
+    async def asking(question: Question) -> Reply:
+        async with turn.yielded():
+            return await ask(question)
+
+    return asking
 
 
 async def _pages(client: Client) -> AsyncIterator[ListedTool]:

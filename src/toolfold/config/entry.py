@@ -51,6 +51,10 @@ class Entry:
             if text is not None
         )
 
+    def part(self, key: str) -> "Entry":
+        """Return the object under `key`, to be read in the same way; empty when absent."""
+        return Entry(key, self._keys.get(key, {}))
+
     def flag(self, key: str, *, default: bool) -> bool:
         """Return a boolean."""
         value = self._keys.get(key, default)

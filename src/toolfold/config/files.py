@@ -9,11 +9,11 @@ from toolfold.errors import ConfigError
 MAX_BYTES = 1024 * 1024
 
 
-def read_file(path: Path) -> bytes | None:
+def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
     """Return what a regular file holds, or None when there is no file.
 
     Raises:
-        ConfigError: It cannot be read, is no regular file, or is larger than `MAX_BYTES`.
+        ConfigError: It cannot be read, is no regular file, or is larger than `max_bytes`.
             The message leaves it to the caller to name the file.
     """
     try:
@@ -21,13 +21,13 @@ def read_file(path: Path) -> bytes | None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError("is not a regular file")
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(max_bytes + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}") from error
-    if len(content) > MAX_BYTES:
-        raise ConfigError(f"is larger than {MAX_BYTES} bytes")
+    if len(content) > max_bytes:
+        raise ConfigError(f"is larger than {max_bytes} bytes")
     return content
 
 

@@ -225,12 +225,27 @@ def _take_names(value: object) -> tuple[str, ...] | None:
     return tuple(value)
 
 
+def _take_address(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _take_port(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < 2**16 else None
+
+
 def _smallness(value: Value) -> float:
     return -math.inf if value is None or isinstance(value, tuple) else -float(value)
 
 
 def _evenness(_value: Value) -> float:
     return 0.0
+
+
+def _incomparable(_value: Value) -> float:
+    """Return what is never as strict as anything: a project has no say in the matter."""
+    return math.nan
 
 
 def _truth(value: Value) -> float:
@@ -243,4 +258,8 @@ STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
 STRICT_WHEN_FALSE = Kind("true or false", _take_flag, _smallness)
 FLAG = Kind("true or false", _take_flag, _evenness)
 NAMES = Kind("a list of names", _take_names, _evenness)
+OWN_COUNT = Kind("a whole number above 0", _take_count, _incomparable)
+OWN_NAMES = Kind("a list of names", _take_names, _incomparable)
+ADDRESS = Kind("the name or address of a host", _take_address, _incomparable)
+PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = Kind('"shared" or "session"', _take_scope, lambda value: float(value == "session"))

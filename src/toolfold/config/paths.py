@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from toolfold.errors import ConfigError
+from toolfold.relay.places import Misplaced, find_directories
 
 PROJECT_MARKS = (".toolfold", ".git")
 
@@ -26,27 +27,11 @@ class Directories:
         Raises:
             ConfigError: `TOOLFOLD_HOME` is relative, or a default is needed and there is no `HOME`.
         """
-        if root := environ.get("TOOLFOLD_HOME"):
-            return cls._under(_absolute("TOOLFOLD_HOME", root))
-        state = _xdg(environ, "XDG_STATE_HOME", ".local/state")
-        runtime = _absolute_or_none(environ.get("XDG_RUNTIME_DIR"))
-        return cls(
-            config=_xdg(environ, "XDG_CONFIG_HOME", ".config"),
-            data=_xdg(environ, "XDG_DATA_HOME", ".local/share"),
-            cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
-            state=state,
-            runtime=runtime / "toolfold" if runtime else state / "run",
-        )
-
-    @classmethod
-    def _under(cls, root: Path) -> "Directories":
-        return cls(
-            config=root / "config",
-            data=root / "data",
-            cache=root / "cache",
-            state=root / "state",
-            runtime=root / "runtime",
-        )
+        try:
+            found = find_directories(environ)
+        except Misplaced as error:
+            raise ConfigError(str(error)) from error
+        return cls(**{kind: Path(path) for kind, path in found.items()})
 
 
 def make_directories(directories: Directories) -> None:
@@ -93,29 +78,6 @@ def home_of(server_file: Path) -> Path:
     """Return the directory from which relative paths in a file of servers start."""
     directory = server_file.parent
     return directory.parent if directory.name == ".toolfold" else directory
-
-
-def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
-    given = _absolute_or_none(environ.get(variable))
-    return (given or _home(environ) / default) / "toolfold"
-
-
-def _absolute_or_none(text: str | None) -> Path | None:
-    # The XDG specification tells programs to ignore relative paths.
-    return Path(text) if text and Path(text).is_absolute() else None
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    home = environ.get("HOME") or environ.get("USERPROFILE")
-    if not home:
-        raise ConfigError("There is no HOME in the environment: set it, or set TOOLFOLD_HOME.")
-    return _absolute("HOME", home)
-
-
-def _absolute(variable: str, text: str) -> Path:
-    if not Path(text).is_absolute():
-        raise ConfigError(f"{variable} must be an absolute path, not {text!r}.")
-    return Path(text)
 
 
 def _exists(path: Path) -> bool:

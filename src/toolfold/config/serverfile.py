@@ -14,6 +14,7 @@ from toolfold.config.ownentry import is_toolfold
 from toolfold.config.paths import home_of
 from toolfold.config.servers import (
     CALL_TIMEOUT_S,
+    LoginOptions,
     Pairs,
     ServerConfig,
     ServerFault,
@@ -141,6 +142,7 @@ def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig
         cwd=place.directory(entry.string("cwd")) if is_stdio else None,
         url="" if is_stdio else _url(place.fill(entry.string("url"))),
         headers=() if is_stdio else place.fill_pairs(entry.pairs("headers")),
+        oauth=LoginOptions() if is_stdio else _login_options(entry, place),
         timeout_s=_timeout_s(entry, default=around.call_timeout_s),
         concurrency=options.concurrency,
         rate_per_s=options.rate_per_s,
@@ -201,6 +203,38 @@ def _environment(entry: Entry) -> Pairs:
         if not name or "=" in name:
             raise ConfigError(f"`env` names a variable {name!r}, which cannot exist")
     return pairs
+
+
+def _login_options(entry: Entry, place: _Place) -> LoginOptions:
+    try:
+        oauth = entry.part("oauth")
+        metadata_url = place.fill(oauth.string("authServerMetadataUrl"))
+        return LoginOptions(
+            client_id=place.fill(oauth.string("clientId")),
+            client_secret=place.fill(oauth.string("clientSecret")),
+            callback_port=_port(oauth, "callbackPort"),
+            metadata_url=_url(metadata_url) if metadata_url else "",
+            scopes=_scopes(oauth),
+        )
+    except ConfigError as error:
+        raise ConfigError(f"in `oauth`: {error}") from error
+
+
+def _port(entry: Entry, key: str) -> int | None:
+    if not entry.has(key):
+        return None
+    port = entry.positive(key)
+    if port != int(port) or port > 65535:
+        raise ConfigError(f"`{key}` must be a port, from 1 to 65535")
+    return int(port)
+
+
+def _scopes(oauth: Entry) -> tuple[str, ...]:
+    """Read scopes as Claude Code writes them, in one string, or as a list."""
+    try:
+        return tuple(oauth.string("scopes").split())
+    except ConfigError:
+        return oauth.words("scopes")
 
 
 def _timeout_s(entry: Entry, *, default: float) -> float:

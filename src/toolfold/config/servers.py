@@ -36,6 +36,24 @@ class ServerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoginOptions:
+    """How to log in where the server's own directions are not enough: `oauth` in its entry."""
+
+    client_id: str = ""
+    """One that was registered before, or the URL of a client metadata document; "" to register."""
+
+    client_secret: str = field(default="", repr=False)
+    callback_port: int | None = None
+    """Where the browser comes back to; None for any free port."""
+
+    metadata_url: str = ""
+    """Where the authorization server describes itself; "" to find it as the protocol says."""
+
+    scopes: tuple[str, ...] = ()
+    """What to ask for; () for what the server names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig(ServerOptions):
     """How to reach one server that may be started: variables expanded, paths absolute."""
 
@@ -58,8 +76,16 @@ class ServerConfig(ServerOptions):
     """For http and sse."""
 
     headers: Pairs = field(default=(), repr=False)
+    oauth: LoginOptions = field(default_factory=LoginOptions)
     timeout_s: float = CALL_TIMEOUT_S
     """One call. In the file `timeout` is milliseconds as in Claude Code, `timeout_s` seconds."""
+
+    @property
+    def may_log_in(self) -> bool:
+        """Whether a stored login is used: not where the user wrote an `Authorization` header."""
+        return self.transport != "stdio" and all(
+            name.lower() != "authorization" for name, _ in self.headers
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,14 @@ from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
 from toolfold.config.layers import (
+    ADDRESS,
     AMOUNT,
     COUNT,
     FLAG,
     NAMES,
+    OWN_COUNT,
+    OWN_NAMES,
+    PORT,
     SCOPE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
@@ -78,6 +82,9 @@ class Limits:
     result_bytes: int = 5_000_000
     """Size of one tool result; a larger one is refused."""
 
+    ask_s: float = 300.0
+    """Time in which the user may answer what a server asks; the run's wall time stands still."""
+
     sleep_s: float = 60.0
     """Time asleep, all sleeps together."""
 
@@ -102,11 +109,35 @@ class Settings:
     call_timeout_s: float = CALL_TIMEOUT_S
     """One call to a server whose entry says nothing else."""
 
+    daemon_idle_s: float = 600.0
+    """How long the daemon waits for a client before it ends itself."""
+
+    linger_s: float = 10.0
+    """How long servers stay up when the last client that needs them has left."""
+
     search_tools: bool = False
     """Whether clients see a tool that searches, beside the one that runs code."""
 
     pinned_tools: tuple[str, ...] = ()
     """Tools of servers that clients see and call directly, such as `github.create_issue`."""
+
+    host: str = "127.0.0.1"
+    """Where `toolfold serve` listens."""
+
+    port: int = 8765
+    """The same; 0 takes a free one."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Names besides loopback ones that HTTP requests may be sent to: `name` or `name:port`."""
+
+    allowed_origins: tuple[str, ...] = ()
+    """Origins besides our own that web pages may call us from."""
+
+    journal_days: int = 30
+    """How long runs stay in the journal."""
+
+    journal_bytes: int = 512 * _MIB
+    """How large the journal may grow before the oldest runs go."""
 
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
@@ -118,6 +149,12 @@ class Config:
 
     directories: Directories
     project: Path | None
+    start_directory: Path
+    """Where servers start whose entries do not say: in the project, or where the client is."""
+
+    search_path: str
+    """The PATH in which their commands are found."""
+
     servers: tuple[ServerConfig, ...]
     """Those that may be started, sorted by name."""
 
@@ -145,8 +182,8 @@ def load_config(
     Raises:
         ConfigError: `config_file` cannot be used, a setting does not fit, or there is no home.
     """
-    environ = dict(os.environ if environ is None else environ)
-    cwd = _current_directory() if cwd is None else cwd
+    environ = os.environ if environ is None else environ
+    cwd = current_directory() if cwd is None else cwd
     directories, project = Directories.from_environ(environ), find_project(cwd)
     read = _read_settings(directories, project, environ, overrides)
     around = Surroundings(
@@ -161,6 +198,8 @@ def load_config(
     return Config(
         directories=directories,
         project=project,
+        start_directory=project or cwd,
+        search_path=environ.get("PATH", os.defpath),
         servers=found.servers,
         faults=(*read.faults, *found.faults),
         settings=read.settings,
@@ -217,7 +256,10 @@ def _schema() -> Schema:
     settings, limits, options = Settings(), Limits(), ServerOptions()
     scalars: dict[Key, Value] = {
         (name,): getattr(settings, name)
-        for name in ("workers", "connect_timeout_s", "call_timeout_s")
+        for name in (
+            *("workers", "connect_timeout_s", "call_timeout_s"),
+            *("daemon_idle_s", "linger_s"),
+        )
     }
     scalars |= {("limits", each.name): getattr(limits, each.name) for each in fields(limits)}
     kinds = {
@@ -234,6 +276,12 @@ def _schema() -> Schema:
     surface = {
         ("search_tools",): Setting(FLAG, settings.search_tools),
         ("pinned_tools",): Setting(NAMES, settings.pinned_tools),
+        ("journal_days",): Setting(OWN_COUNT, settings.journal_days),
+        ("journal_bytes",): Setting(OWN_COUNT, settings.journal_bytes),
+        ("host",): Setting(ADDRESS, settings.host),
+        ("port",): Setting(PORT, settings.port),
+        ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
+        ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
     }
     return Schema(
         settings=numbers | surface,
@@ -262,7 +310,17 @@ def _settings(values: Values) -> Settings:
     )
 
 
-def _current_directory() -> Path:
+def environment() -> Mapping[str, str]:
+    """Return the environment of this process, for those who need more of it than settings."""
+    return dict(os.environ)
+
+
+def current_directory() -> Path:
+    """Return where this process is.
+
+    Raises:
+        ConfigError: The directory is gone.
+    """
     try:
         return Path.cwd()
     except OSError as error:

@@ -53,7 +53,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands, shared)
     _add_tools(commands, shared)
     _add_mcp(commands, shared)
+    _add_serve(commands, shared)
+    _add_runs(commands)
     _add_trust(commands)
+    _add_install(commands)
+    _add_daemon(commands)
+    _add_login(commands, shared)
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
@@ -108,11 +113,92 @@ def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     mcp.set_defaults(command="mcp", module="commands")
 
 
+def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
+    serve = commands.add_parser(
+        "serve", parents=[shared], help="serve execute_code over HTTP, in the foreground"
+    )
+    serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
+    serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
+    serve.set_defaults(command="serve", module="http")
+
+
+def _add_daemon(commands: Any) -> None:
+    def add(name: str, **options: Any) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = commands.add_parser(name, **options)
+        parser.set_defaults(command=name, module="daemon_commands")
+        return parser
+
+    status = add("status", help="say whether the daemon runs, and for whom")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    stop = add("stop", help="end the daemon when nobody waits for an answer")
+    stop.add_argument("--now", action="store_true", help="end it with the runs in progress")
+    logs = add("logs", help="print the end of the daemon's log, or of a server's")
+    logs.add_argument("server", nargs="?", help="a server's name")
+    logs.add_argument("-n", dest="lines", type=int, default=50, help="how many lines (default 50)")
+    logs.add_argument("-f", dest="follow", action="store_true", help="go on as it grows")
+    add("daemon").add_argument("--lock", type=int)  # without help it is not listed
+
+
+def _add_runs(commands: Any) -> None:
+    runs = commands.add_parser("runs", help="what ran, and the calls of one run")
+    runs.add_argument("id", nargs="?", help="the run to show, by the beginning of its id")
+    runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
+    runs.add_argument("--json", action="store_true", help="print JSON")
+    runs.set_defaults(command="runs", module="runs_commands")
+
+
 def _add_trust(commands: Any) -> None:
     trust = commands.add_parser("trust", help="let the servers of this project's file start")
     trust.add_argument("file", nargs="?", help="by default the file of the current project")
     trust.add_argument("--revoke", action="store_true", help="take the trust back")
     trust.set_defaults(command="trust", module="commands")
+
+
+def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
+    login = commands.add_parser(
+        "login", parents=[shared], help="log in to an HTTP server, in the browser"
+    )
+    login.add_argument("server", help="its name in the configuration")
+    login.add_argument("--no-browser", action="store_true", help="only print the page to visit")
+    login.add_argument(
+        "--timeout",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="how long to wait for you (default 300 s)",
+    )
+    login.set_defaults(command="login", module="login")
+    logout = commands.add_parser("logout", parents=[shared], help="forget such a login")
+    logout.add_argument("server", help="its name in the configuration")
+    logout.set_defaults(command="logout", module="login")
+
+
+def _add_install(commands: Any) -> None:
+    where = argparse.ArgumentParser(add_help=False)
+    scope = where.add_mutually_exclusive_group()
+    scope.add_argument("--user", action="store_true", help="the client's file for you (default)")
+    scope.add_argument("--project", action="store_true", help="its file in this project")
+    dry = argparse.ArgumentParser(add_help=False)
+    dry.add_argument("--dry-run", action="store_true", help="print a diff and change nothing")
+    clients = argparse.ArgumentParser(add_help=False)
+    clients.add_argument(
+        "clients", nargs="*", metavar="CLIENT", help="claude cursor vscode codex all"
+    )
+    install = commands.add_parser(
+        "install", parents=[clients, where, dry], help="move a client's servers to toolfold"
+    )
+    install.add_argument("--keep", action="store_true", help="add toolfold, and move nothing")
+    uninstall = commands.add_parser(
+        "uninstall", parents=[clients, where, dry], help="put the client's servers back"
+    )
+    sync = commands.add_parser(
+        "sync", parents=[clients, dry], help="fold in servers added to clients since install"
+    )
+    init = commands.add_parser("init", help="write a starter configuration")
+    init.add_argument("--project", action="store_true", help="for this project, not for you")
+    for parser in (install, uninstall, sync, init):
+        command = parser.prog.split()[-1]
+        parser.set_defaults(command=command, module="install.commands")
 
 
 class _Version(argparse.Action):

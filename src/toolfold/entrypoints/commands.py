@@ -19,6 +19,7 @@ from toolfold.entrypoints.options import config_of
 from toolfold.entrypoints.trusting import trust_project
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.report import RunResult
+from toolfold.execution.runs import Origin
 
 
 def run(arguments: Namespace) -> int:
@@ -26,14 +27,15 @@ def run(arguments: Namespace) -> int:
     code = _code(arguments)
 
     async def action(app: App) -> int:
-        result = await app.runtime.run(code)
+        origin = Origin(client="cli", project=str(app.config.project or ""))
+        result = await app.runtime.run(code, origin=origin)
         if arguments.json:
             print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
         else:
             print(result.text, file=sys.stdout if result.success else sys.stderr)
         return 0 if result.success else 1
 
-    return _with_app(config_of(arguments), action)
+    return with_app(config_of(arguments), action)
 
 
 def mcp(arguments: Namespace) -> int:
@@ -43,7 +45,7 @@ def mcp(arguments: Namespace) -> int:
         await serve_stdio(app)
         return 0
 
-    return _with_app(config_of(arguments), action)
+    return with_app(config_of(arguments), action)
 
 
 def trust(arguments: Namespace) -> int:
@@ -55,7 +57,7 @@ def doctor(arguments: Namespace) -> int:
     """Connect to every server and say what works."""
     config = config_of(arguments)
     examination.print_configuration(config)
-    return _with_app(config, examination.examine)
+    return with_app(config, examination.examine)
 
 
 def learn_tools(config: Config) -> None:
@@ -65,10 +67,10 @@ def learn_tools(config: Config) -> None:
         await app.catalog.learn()
         return 0
 
-    _with_app(config, action)
+    with_app(config, action)
 
 
-def _with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
+def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
     """Do something with a running app; a signal ends it in order."""
     logging.basicConfig(level=logging.WARNING, format="toolfold: %(message)s")
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the catalog words its troubles itself

@@ -6,8 +6,10 @@ import anyio
 
 from toolfold.app import App
 from toolfold.catalog.catalog import ServerStatus
+from toolfold.catalog.logins import login_state
 from toolfold.config.servers import ServerFault
-from toolfold.config.settings import Config
+from toolfold.config.settings import Config, current_directory, environment
+from toolfold.entrypoints.install.drift import drift
 
 
 def print_configuration(config: Config) -> None:
@@ -19,6 +21,8 @@ def print_configuration(config: Config) -> None:
     for fault in config.faults:
         if not isinstance(fault, ServerFault):
             print(f"!         {fault}")
+    for line in drift(config.directories, environment(), current_directory()):
+        print(f"!         {line}")
 
 
 async def examine(app: App) -> int:
@@ -39,8 +43,18 @@ async def _examine_server(app: App, module: str) -> None:
     started = time.perf_counter()
     await app.catalog.learn([module], fresh=True)
     status = next(s for s in app.catalog.statuses() if s.module == module)
-    detail = status.fault or f"{status.tools} tools as `import {module}`, MCP {status.protocol}"
+    detail = status.fault or (
+        f"{status.tools} tools as `import {module}`, MCP {status.protocol}"
+        f"{_login_words(app.config, status.name)}"
+    )
     _line(status.fault is None, status.name, detail, started)
+
+
+def _login_words(config: Config, name: str) -> str:
+    """Say how it stands with a login; nothing where none is used."""
+    [server] = [server for server in config.servers if server.name == name]
+    state = login_state(server, config.directories)
+    return f", {state}" if state.status in {"valid", "ended"} else ""
 
 
 def _print_broken(app: App) -> list[ServerStatus]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.errors import StoreError
+from toolfold.relay.manifest import file_state
 
 
 def kept_index(arguments: Namespace) -> tuple[ToolIndex, dict[str, str]] | None:
@@ -21,7 +22,7 @@ def kept_index(arguments: Namespace) -> tuple[ToolIndex, dict[str, str]] | None:
     try:
         with open(path_of(arguments), "rb") as file:  # noqa: PTH123  # pathlib is slow to import
             kept = json.loads(file.read())
-        if any(_state(path) != state for path, state in kept["watched"].items()):
+        if any(file_state(path) != state for path, state in kept["watched"].items()):
             return None
         return ToolIndex.from_json(kept["index"]), kept["lines"]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, StoreError):
@@ -42,7 +43,7 @@ def print_hits(arguments: Namespace, index: ToolIndex, lines: dict[str, str]) ->
 
 def as_kept(index: ToolIndex, lines: dict[str, str], watched: Iterable[str]) -> str:
     """Return the text of a file for `kept_index`; it holds while `watched` stay as they are."""
-    states = {path: _state(path) for path in watched}
+    states = {path: file_state(path) for path in watched}
     return json.dumps({"watched": states, "index": index.to_json(), "lines": lines})
 
 
@@ -56,10 +57,3 @@ def path_of(arguments: Namespace) -> str:
     name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
     return f"{home}/cache/search/{name}.json" if home else f"{cache}/toolfold/search/{name}.json"
 
-
-def _state(path: str) -> list[int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return [found.st_mtime_ns, found.st_size]

@@ -1,23 +1,27 @@
-"""The MCP server: `execute_code` over stdio, and what the user chose to see beside it."""
+"""The MCP server: `execute_code`, and what the user chose to see beside it."""
 
-from collections.abc import Awaitable, Callable
-from importlib.metadata import version
+from functools import partial
 from typing import Any, Final
 
-import anyio
 import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from toolfold import __version__
 from toolfold.app import App
+from toolfold.catalog.questions import Ask
 from toolfold.catalog.tool import Tool
+from toolfold.entrypoints.asking import Desk, open_desk
+from toolfold.entrypoints.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.report import RunResult
+from toolfold.execution.runs import Origin
+from toolfold.execution.runtime import OnProgress
 from toolfold.jsontypes import JsonObject
+from toolfold.relay.wire import key_of
 from toolfold.sandbox.sandbox import GuestCall
 
 _NAMED_SERVERS: Final = 12
-_PROGRESS_EVERY_S: Final = 0.1
 
 _DESCRIPTION: Final = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
@@ -70,8 +74,9 @@ _SEARCH_DEFINITION: Final = types.Tool(
 class _Surface:
     """The tools that clients see, and what answers each."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, client: str) -> None:
         self._app = app
+        self._client = client
         self._discovery = app.discovery
         self._settings = app.config.settings
 
@@ -83,30 +88,43 @@ class _Surface:
         pinned = await self._pinned()
         return tools + [_pinned_definition(name, tool) for name, tool in pinned.items()]
 
-    async def answer(self, context: Any, name: str, arguments: JsonObject) -> types.CallToolResult:
+    async def answer(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Answer one call.
 
         Raises:
             ToolfoldError: There is no such tool, or it failed.
         """
+        name, arguments = params.name, dict(params.arguments or {})
+        desk: Desk = context.lifespan_context
         if name == "execute_code":
-            return await self._execute(context, arguments)
+            return await desk.attend(context, params, partial(self._execute, self._origin(context), arguments))
         if name == "search_tools" and self._settings.search_tools:
             found = await self._discovery.call(GuestCall("tools.search", (), arguments))
             return _text(str(found))
         pinned = await self._pinned()
         if name not in pinned:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
-        return await self._app.catalog.forward(pinned[name], arguments)
+        forward = partial(self._app.catalog.forward, pinned[name], arguments)
+        return await desk.attend(context, params, lambda ask, _progress: forward(ask=ask))
 
-    async def _execute(self, context: Any, arguments: JsonObject) -> types.CallToolResult:
+    def _origin(self, context: Any) -> Origin:
+        config = self._app.config
+        project = str(config.project or config.start_directory)
+        return Origin(client=self._client, request=key_of(context.request_id), project=project)
+
+    async def _execute(
+        self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress
+    ) -> types.CallToolResult:
         code = arguments.get("code")
         if not isinstance(code, str) or len(arguments) != 1:
             return _text(
                 "execute_code takes one argument, `code`: the Python text to run.", is_error=True
             )
-        async with _Progress(context.session.report_progress) as progress:
-            result = await self._app.runtime.run(code, on_progress=progress.note)
+        result = await self._app.runtime.run(
+            code, origin=origin, on_progress=on_progress, ask=ask
+        )
         return _reply(result)
 
     async def _pinned(self) -> dict[str, Tool]:
@@ -125,21 +143,28 @@ class _Surface:
         return found
 
 
-def make_server(app: App) -> Server[Any]:
-    """Return the server of one app."""
-    surface = _Surface(app)
+def make_server(app: App, *, client: str = "") -> Server[Any]:
+    """Return the server of one app, for one client where it has a name of its own."""
+    surface = _Surface(app, client)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=await surface.definitions())
 
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            return await surface.answer(context, params.name, dict(params.arguments or {}))
+            return await surface.answer(context, params)
         except ToolfoldError as error:
             return _text(str(error), is_error=True)
 
     return Server(
-        "toolfold", version=version("toolfold"), on_list_tools=list_tools, on_call_tool=call_tool
+        "toolfold",
+        version=__version__,
+        lifespan=lambda _server: open_desk(app.config.settings.limits.ask_s),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        **Passthrough(app).handlers(),
     )
 
 
@@ -179,45 +204,3 @@ def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], is_error=is_error
     )
-
-
-class _Progress:
-    """Tells the client of calls as they begin.
-
-    A notification costs as much as a fast call. So they go out ten times a second at most, and the
-    newest call stands for those before it.
-    """
-
-    def __init__(self, send: Callable[..., Awaitable[None]]) -> None:
-        self._send = send
-        self._latest: tuple[int, str] | None = None
-        self._news = anyio.Event()
-        self._tasks = anyio.create_task_group()
-
-    async def __aenter__(self) -> "_Progress":
-        await self._tasks.__aenter__()
-        self._tasks.start_soon(self._tell)
-        return self
-
-    async def __aexit__(self, *error: Any) -> bool | None:
-        self._tasks.cancel_scope.cancel()
-        ended = await self._tasks.__aexit__(*error)
-        await self._send_latest()
-        return ended
-
-    def note(self, count: int, call: str) -> None:
-        """Remember the newest call."""
-        self._latest = (count, call)
-        self._news.set()
-
-    async def _tell(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news = anyio.Event()
-            await self._send_latest()
-            await anyio.sleep(_PROGRESS_EVERY_S)
-
-    async def _send_latest(self) -> None:
-        if self._latest is not None:
-            (count, call), self._latest = self._latest, None
-            await self._send(count, None, call)

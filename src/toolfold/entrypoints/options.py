@@ -2,6 +2,7 @@
 
 import json
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from toolfold.config.settings import Config, load_config
@@ -10,9 +11,13 @@ from toolfold.errors import ConfigError
 
 def config_of(arguments: Namespace) -> Config:
     """Load the configuration that `--config` and `--set` ask for."""
-    overrides = dict(_override(text) for text in arguments.set)
     config_file = Path(arguments.config) if arguments.config else None
-    return load_config(config_file=config_file, overrides=overrides)
+    return load_config(config_file=config_file, overrides=read_overrides(arguments.set))
+
+
+def read_overrides(texts: Iterable[str]) -> dict[str, object]:
+    """Read the values of `--set`."""
+    return dict(_override(text) for text in texts)
 
 
 def _override(text: str) -> tuple[str, object]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.listing import ListingCache, write_whole
 from toolfold.catalog.tool import Tool
+from toolfold.config.gather import deciding_files
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.config.settings import Config
 from toolfold.entrypoints.kept_search import as_kept, path_of, print_hits
@@ -95,18 +96,9 @@ class _Shelf:
 
     def _watched(self, arguments: Namespace) -> list[str]:
         """Return every file that has a say in which tools there are, whether it exists or not."""
-        directories = self._config.directories
-        files = [directories.config / name for name in ("config.toml", "mcp.json")]
-        files += [directories.state / "trust.json", *self._listings().values()]
-        if arguments.config:
-            files.append(Path(arguments.config).absolute())
-        here = Path.cwd()
-        for directory in (here, *here.parents):
-            files += [directory / ".git", directory / ".toolfold"]
-        if project := self._config.project:
-            files += [project / ".mcp.json"]
-            files += [project / ".toolfold" / name for name in ("config.toml", "mcp.json")]
-        return [str(file) for file in files]
+        config = self._config
+        files = deciding_files(config.directories, config.project, Path.cwd(), arguments.config)
+        return [str(file) for file in (*files, *self._listings().values())]
 
     def report_missing(self) -> int:
         """Say on standard error what is not there; return the exit status."""

@@ -74,7 +74,9 @@ def about_attribute(module: str, name: str, names: ToolNames) -> str | None:
     if module in names.modules:
         return about_tool(module, name, names)
     if module == "tools":
-        return f"tools has no function {name!r}; it has search, describe and servers."
+        return (
+            f"tools has no function {name!r}; it has search, describe, servers, resources and read."
+        )
     if f"{module}.{name}" in MISSING_NAMES:
         return None
     return f"{module}.{name} does not exist in this sandbox.{_elsewhere(name, names)}"

@@ -1,11 +1,16 @@
-"""The module `tools` of guest code: find tools, read about them, see the servers."""
+"""The module `tools` of guest code: find tools, read about them, see servers and resources."""
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
+import mcp_types as types
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.meaning import Meaning
+from toolfold.catalog.offers import Offers
+from toolfold.catalog.questions import Ask
+from toolfold.catalog.results import Blob
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
@@ -14,15 +19,18 @@ from toolfold.sandbox.sandbox import GuestCall, GuestModule
 
 _PATIENCE_S: Final = 10.0
 _MOST_HITS: Final = 50
+_MOST_DESCRIPTION_CHARS: Final = 500
 
 MODULE: Final = GuestModule(
-    functions=("search", "describe", "servers"),
+    functions=("search", "describe", "servers", "resources", "read"),
     stub="""\
-from typing import Awaitable
+from typing import Any, Awaitable
 from ty_extensions import Intersection
 def search(query: str, limit: int = 5, server: str | None = None, detail: str = "brief") -> Intersection[str, Awaitable[str]]: ...
 def describe(*names: str) -> Intersection[str, Awaitable[str]]: ...
 def servers() -> Intersection[str, Awaitable[str]]: ...
+def resources(server: str | None = None) -> Intersection[list[dict[str, Any]], Awaitable[list[dict[str, Any]]]]: ...
+def read(server: str, uri: str) -> Intersection[Any, Awaitable[Any]]: ...
 """,  # noqa: E501
 )
 
@@ -53,7 +61,9 @@ class DiscoveryModule:
             case "tools.servers":
                 await self._patiently_learn()
                 return self.servers()
-        raise NotFound(f"tools has search, describe and servers, not {call.function!r}.")
+            case "tools.resources":
+                return await self.resources(**_arguments(call, ("server",), required=0))  # type: ignore[arg-type]
+        raise NotFound(f"tools has {', '.join(MODULE.functions)}, not {call.function!r}.")
 
     async def search(
         self, query: str, limit: int = 5, server: str | None = None, detail: str = "brief"
@@ -105,10 +115,43 @@ class DiscoveryModule:
                 lines.append(f"{name}: not usable: {status.fault}")
             elif status.tools is None:
                 lines.append(f"{name}: still starting")
+            elif status.resources:
+                lines.append(
+                    f"{name}: {status.tools} tools, {status.resources} resources "
+                    f"(tools.resources({name!r}))"
+                )
             else:
                 lines.append(f"{name}: {status.tools} tools")
         lines += self._catalog.notes
         return "\n".join(lines) or "No server is configured. `toolfold doctor` says where to do so."
+
+    async def resources(self, server: str | None = None) -> Json:
+        """Return the resources of a server, by default of all, and the templates of others.
+
+        Raises:
+            NotFound: There is no such server.
+        """
+        wanted = None if server is None else str(server)
+        await self._catalog.offered.learn(wanted)
+        return [
+            {"server": module, **entry}
+            for module, offers in self._catalog.offered.by_module().items()
+            if wanted in {None, module, self._catalog.modules[module]}
+            for entry in _entries(offers)
+        ]
+
+    async def read(self, call: GuestCall, *, keep: Callable[[Blob], Json], ask: Ask | None) -> Json:
+        """Return what a resource holds: text as it is, and for what is binary a reference.
+
+        Raises:
+            BadCall: The arguments do not fit.
+            NotFound: There is no such server.
+            UpstreamError: The server failed.
+        """
+        given = _arguments(call, ("server", "uri"), required=2)
+        result = await self._catalog.offered.read(str(given["server"]), str(given["uri"]), ask=ask)
+        values = [_contents(each, keep) for each in result.contents]
+        return values[0] if len(values) == 1 else values
 
     def _missing(self) -> list[str]:
         """Name the servers whose tools could not be searched."""
@@ -123,9 +166,34 @@ class DiscoveryModule:
             await self._catalog.learn()
 
 
-def _arguments(call: GuestCall, names: tuple[str, ...]) -> dict[str, Json]:
+def _entries(offers: Offers) -> list[dict[str, Json]]:
+    """Describe each resource, then each template, as plain as can be."""
+    return [{"uri": each.uri, **_described(each)} for each in offers.resources] + [
+        {"uri_template": each.uri_template, **_described(each)} for each in offers.templates
+    ]
+
+
+def _described(item: types.Resource | types.ResourceTemplate) -> dict[str, Json]:
+    return {
+        "name": item.name,
+        "mime_type": item.mime_type,
+        "description": (item.description or "")[:_MOST_DESCRIPTION_CHARS],
+    }
+
+
+def _contents(
+    contents: types.TextResourceContents | types.BlobResourceContents, keep: Callable[[Blob], Json]
+) -> Json:
+    if isinstance(contents, types.TextResourceContents):
+        return contents.text
+    mime_type = contents.mime_type or "application/octet-stream"
+    return keep(Blob(mime_type=mime_type, base64=contents.blob))
+
+
+def _arguments(call: GuestCall, names: tuple[str, ...], *, required: int = 1) -> dict[str, Json]:
     given: dict[str, Json] = dict(zip(names, call.args, strict=False))
     given.update(call.kwargs)
-    if len(call.args) > len(names) or set(given) - set(names) or names[0] not in given:
+    said: dict[str, Json] = {name: value for name, value in given.items() if value is not None}
+    if len(call.args) > len(names) or set(given) - set(names) or set(names[:required]) - set(said):
         raise BadCall(f"{call.function} takes {', '.join(names)}.")
-    return {name: value for name, value in given.items() if value is not None}
+    return said

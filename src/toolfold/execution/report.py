@@ -62,6 +62,8 @@ class RunResult:
     waits: tuple[str, ...] = ()
     images: tuple[Blob, ...] = ()
     times: Times = field(default_factory=Times)
+    run_id: str = ""
+    """Under which the journal knows it."""
 
 
 class Tally:

@@ -4,16 +4,22 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
 from toolfold.catalog.stubfiles import StubFiles
+from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import BadCall, CodeRejected, ToolfoldError
 from toolfold.execution import discovery_module, report
 from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.report import RunFailure, RunResult, Tally, Times
 from toolfold.execution.review import Finding, review
+from toolfold.execution.runs import Origin
+from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import (
     Checker,
@@ -28,6 +34,7 @@ from toolfold.sandbox.sandbox import (
 OnProgress = Callable[[int, str], None]
 """Told of each call as it begins: how many there were, and which it is."""
 
+_NOBODY = Origin()
 _SHOW = "show"
 _SHOW_STUB = "def show(image: object, /) -> None: ..."
 
@@ -35,7 +42,7 @@ _SHOW_STUB = "def show(image: object, /) -> None: ..."
 class Runtime:
     """Runs guest code with every tool at hand."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the composition root hands it every part
         self,
         *,
         catalog: Catalog,
@@ -43,21 +50,40 @@ class Runtime:
         sandbox: Sandbox,
         checker: Checker,
         limits: Limits,
+        waiting: WaitingRuns,
+        journal: Journal,
     ) -> None:
         self._catalog = catalog
+        self._waiting = waiting
+        self._journal = journal
         self._sandbox = sandbox
         self._checker = checker
         self._limits = limits
         self._discovery = discovery
 
     async def run(
-        self, code: str, *, on_progress: OnProgress = lambda _count, _call: None
+        self,
+        code: str,
+        *,
+        origin: Origin = _NOBODY,
+        on_progress: OnProgress = lambda _count, _call: None,
+        ask: Ask | None = None,
     ) -> RunResult:
         """Run `code` where it can do no harm, with every tool at hand.
 
         Plan, check, run, shape: what the code does wrong comes back in the result. Cancelling ends
-        the run before its next call.
+        the run before its next call. What servers ask the user meanwhile goes to `ask`. The journal
+        has the run and its calls, whichever way it ends.
         """
+        with self._journal.begin(origin, code) as journaled:
+            result = await self._journaled(code, journaled, on_progress, ask)
+            failure = result.error.kind if result.error else None
+            journaled.end(failure=failure, reply=result.text)
+        return replace(result, run_id=journaled.id)
+
+    async def _journaled(
+        self, code: str, journaled: JournaledRun, on_progress: OnProgress, ask: Ask | None
+    ) -> RunResult:
         clock = _Clock()
         try:
             plan = make_plan(code, max_bytes=self._limits.code_bytes)
@@ -71,8 +97,8 @@ class Runtime:
         if findings:
             text = report.rejection_text(findings, plan.source)
             return _rejected(text, findings[0].line, clock.times)
-        calls = _Calls(self._catalog, self._discovery, on_progress)
-        outcome = await self._run(plan, calls)
+        calls = _Calls(self._catalog, self._discovery, journaled, on_progress)
+        outcome = await self._run(plan, calls, ask)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         return self._shape(plan, outcome, calls, clock)
@@ -106,11 +132,14 @@ class Runtime:
                 found.append(name)
         return found
 
-    async def _run(self, plan: Plan, calls: "_Calls") -> GuestOutcome:
+    async def _run(self, plan: Plan, calls: "_Calls", ask: Ask | None) -> GuestOutcome:
         names = frozenset({_SHOW, *self._aliases(plan)})
         files = StubFiles(self._catalog)
         async with self._sandbox.open(modules(self._catalog), names, files=files) as session:
-            return await session.run(Program(source=plan.source, awaited=plan.awaited), calls.call)
+            clock = PausableClock(self._limits.wall_time_s)
+            calls.ask = None if ask is None else RunAsk(ask, self._waiting, clock)
+            program = Program(source=plan.source, awaited=plan.awaited)
+            return await session.run(program, calls.call, clock=clock)
 
     def _shape(
         self, plan: Plan, outcome: GuestOutcome, calls: "_Calls", clock: "_Clock"
@@ -166,12 +195,18 @@ class _Calls:
     """Answers the calls of one run, and keeps account of them."""
 
     def __init__(
-        self, catalog: Catalog, discovery: DiscoveryModule, on_progress: OnProgress
+        self,
+        catalog: Catalog,
+        discovery: DiscoveryModule,
+        journaled: JournaledRun,
+        on_progress: OnProgress,
     ) -> None:
         self.tally = Tally()
         self.shown: list[Blob] = []
+        self.ask: Ask | None = None
         self._catalog = catalog
         self._discovery = discovery
+        self._journaled = journaled
         self._on_progress = on_progress
         self._blobs: dict[str, Blob] = {}
         self._waited_s: dict[str, float] = {}
@@ -180,15 +215,24 @@ class _Calls:
         """Answer one call of guest code."""
         if call.function == _SHOW:
             return self._show(call)
+        if call.function == "tools.read":
+            return await self._discovery.read(call, keep=self._keep, ask=self.ask)
         if call.function.startswith("tools."):
             return await self._discovery.call(call)
         tool = self._catalog.find(call.function)
         count = self.tally.begin(tool.path)
         self._on_progress(self.tally.total, f"{tool.path} {count}")
         try:
-            answer = await self._catalog.call(
-                tool, call.args, call.kwargs, keep=self._keep, on_wait=self._note_wait
-            )
+            with self._journaled.call(tool.path, call.kwargs) as journaled:
+                journaled.arguments = bind(tool, call.args, call.kwargs)
+                answer = await self._catalog.call(
+                    tool,
+                    journaled.arguments,
+                    keep=self._keep,
+                    on_wait=self._note_wait,
+                    ask=self.ask,
+                )
+                journaled.answer = answer.value
         except ToolfoldError:
             self.tally.fail(tool.path)
             raise

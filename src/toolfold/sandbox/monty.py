@@ -11,6 +11,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ import anyio.to_thread
 import pydantic_monty as monty
 from anyio.abc import TaskGroup
 
+from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import (
     BadCall,
@@ -60,6 +62,12 @@ class MontySandbox:
             feed_duration_limit_grace=_CLOCK_GRACE_S,
             turn_duration_limit_grace=_CLOCK_GRACE_S,
         )
+
+    def within(self, limits: Limits) -> "MontySandbox":
+        """Return a sandbox that uses the same workers under other limits."""
+        other = copy(self)
+        other._limits = limits
+        return other
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -120,27 +128,32 @@ class MontySession:
         self._awaited: dict[str, frozenset[int]] = {}
         self._is_over = False
 
-    async def run(self, program: Program, on_call: OnCall) -> GuestOutcome:
+    async def run(
+        self, program: Program, on_call: OnCall, *, clock: PausableClock | None = None
+    ) -> GuestOutcome:
         """Run `program`; see `Session.run`."""
         if self._is_over:
             return GuestOutcome(failure=_SESSION_OVER)
-        deadline = anyio.current_time() + self._limits.wall_time_s
+        clock = clock or PausableClock(self._limits.wall_time_s)
         # Functions of earlier programs are called from later ones: keep what each awaits, under
         # the name that the interpreter gives its source.
         self._awaited[f"<python-input-{len(self._awaited)}>"] = program.awaited
         async with anyio.create_task_group() as calls:
             switchboard = _Switchboard(calls, on_call)
             drive = Drive(self._native, self._limits, self._host, self._awaited, switchboard.post)
-            async with switchboard.serving(drive), _stopping(drive, self._limits.wall_time_s):
+            async with switchboard.serving(drive), _stopping(drive, clock):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
                 )
             # What the code began and did not wait for has the rest of the wall time.
-            calls.cancel_scope.deadline = -math.inf if drive.was_stopped else deadline
+            if drive.was_stopped:
+                calls.cancel_scope.deadline = -math.inf
+            else:
+                clock.attach(calls.cancel_scope)
             self._is_over = drive.was_stopped or _ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
-            return replace(outcome, failure=_out_of_time(self._limits.wall_time_s))
+            return replace(outcome, failure=_out_of_time(clock.limit_s))
         return outcome
 
 
@@ -157,7 +170,7 @@ _SESSION_OVER: Final = Failure(
 
 
 @asynccontextmanager
-async def _stopping(drive: Drive, wall_time_s: float) -> AsyncIterator[None]:
+async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
     """Stop `drive` when the wall clock runs out, or when the caller is cancelled.
 
     Waiting for a thread cannot be cancelled; this task can, and it makes the thread end.
@@ -165,8 +178,9 @@ async def _stopping(drive: Drive, wall_time_s: float) -> AsyncIterator[None]:
 
     async def watch() -> None:
         try:
-            await anyio.sleep(wall_time_s)
-            drive.stop(_out_of_time(wall_time_s))
+            with clock.limiting():
+                await anyio.sleep_forever()
+            drive.stop(_out_of_time(clock.limit_s))
         except anyio.get_cancelled_exc_class():
             drive.stop(Failure(kind="cancelled", message="The run was cancelled."))
             raise

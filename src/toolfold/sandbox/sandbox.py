@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from toolfold.clocks import PausableClock
 from toolfold.jsontypes import Json
 
 FailureKind = Literal[
@@ -92,8 +93,13 @@ class GuestFiles(Protocol):
 class Session(Protocol):
     """Guest state, shared by the programs that run in it one after the other."""
 
-    async def run(self, program: Program, on_call: OnCall) -> GuestOutcome:
+    async def run(
+        self, program: Program, on_call: OnCall, *, clock: PausableClock | None = None
+    ) -> GuestOutcome:
         """Run to the end, or to the first limit.
+
+        `clock` bounds the wall time, by default as the limits say; who pauses it gives the run time
+        that does not count.
 
         Cancelling ends the guest before its next call. Calls that have begun when the code ends
         by itself are waited for; when a limit ends it, they are cancelled.

@@ -1,0 +1,170 @@
+"""Requests under way at one server, and the questions that it asks the user meanwhile.
+
+Servers up to 2025-11-25 ask by a request of their own, which does not name the call it is about.
+Later ones answer the call with their questions and expect it again, with the answers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.context import ClientRequestContext
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from toolfold.catalog.questions import Ask, as_result, read_question, refuse
+from toolfold.clocks import PausableClock
+from toolfold.errors import QuestionRefused, ToolfoldError
+
+_MOST_ROUNDS: Final = 10
+_EMPTY_ROUND_S: Final = 0.05
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand(Generic[AnswerT]):
+    """A request to a server, which may have to be made more than once."""
+
+    name: str
+    """Of the tool, prompt or resource, for messages."""
+    make: Callable[[types.InputResponses | None, str | None], types.Request[Any, Any]]
+    """Makes the request, with the answers to what the server asked and the state it sent."""
+    kind: TypeAdapter[AnswerT | types.InputRequiredResult]
+    is_write: bool = False
+    may_repeat: bool = True
+    """Whether it may be sent again when it is not known whether it was done."""
+
+
+class Flights:
+    """The requests under way at one server, newest last."""
+
+    def __init__(self, server: str, timeout_s: float) -> None:
+        self._server = server
+        self._timeout_s = timeout_s
+        self._flights: list[_Flight] = []
+
+    async def exchange(self, client: Client, errand: Errand[AnswerT], ask: Ask | None) -> AnswerT:
+        """Send the request until it is answered with more than questions, and return the answer.
+
+        Time in which a person is asked does not count.
+
+        Raises:
+            MCPError: The server answered with an error, was lost, or not in time.
+            QuestionRefused: It asks what cannot be put to the user, or does not stop asking.
+            QuestionExpired: Nobody answered.
+        """
+        responses: types.InputResponses | None = None
+        state: str | None = None
+        for _ in range(_MOST_ROUNDS):
+            try:
+                answer = await self._send(client, errand.make(responses, state), errand.kind, ask)
+            except MCPError as error:
+                await self._open_pages(error, ask)
+                continue
+            if not isinstance(answer, types.InputRequiredResult):
+                return answer
+            responses, state = await self._replies(answer, ask), answer.request_state
+        raise QuestionRefused(
+            f"{self._server} asked for input {_MOST_ROUNDS} times in a row and was not content."
+        )
+
+    async def hear(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002  # the SDK names it
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        """Answer a question that came as a request of the server's own.
+
+        It goes to the newest call that has somebody to ask. A call whose question cannot be
+        answered fails, whatever the server would have made of that.
+        """
+        askable = [flight for flight in self._flights if flight.ask is not None]
+        if not self._flights:
+            return _refusal("A question can be asked only while a call is under way.")
+        flight = (askable or self._flights)[-1]
+        try:
+            question = read_question(self._server, params)
+            with flight.clock.paused(), anyio.CancelScope() as asking:
+                flight.asking.append(asking)
+                return as_result(await (flight.ask or refuse)(question))
+        except ToolfoldError as error:
+            flight.fail(error)
+            return _refusal(str(error))
+        return _refusal("The call that this question is about has ended.")
+
+    async def _send(
+        self,
+        client: Client,
+        request: types.Request[Any, Any],
+        kind: TypeAdapter[AnswerT | types.InputRequiredResult],
+        ask: Ask | None,
+    ) -> AnswerT | types.InputRequiredResult:
+        flight = _Flight(ask, self._timeout_s)
+        self._flights.append(flight)
+        try:
+            with flight.scope:
+                return await client.session.send_request(request, kind)
+        finally:
+            self._flights.remove(flight)
+            flight.end()
+        raise flight.failure or MCPError(types.REQUEST_TIMEOUT, "Request timed out")
+
+    async def _replies(
+        self, questions: types.InputRequiredResult, ask: Ask | None
+    ) -> types.InputResponses | None:
+        """Put the questions to the user one after the other."""
+        if not questions.input_requests:
+            await anyio.sleep(_EMPTY_ROUND_S)
+            return None
+        replies: types.InputResponses = {}
+        for key, request in questions.input_requests.items():
+            if not isinstance(request, types.ElicitRequest):
+                raise QuestionRefused(
+                    f"{self._server} asks for {request.method}, which is not passed on: "
+                    "only questions to the user are."
+                )
+            question = read_question(self._server, request.params)
+            replies[key] = as_result(await (ask or refuse)(question))
+        return replies
+
+    async def _open_pages(self, error: MCPError, ask: Ask | None) -> None:
+        """Have the user open what an error says must be opened first, or raise the error."""
+        if error.code != types.URL_ELICITATION_REQUIRED:
+            raise error
+        try:
+            pages = types.ElicitationRequiredErrorData.model_validate(error.error.data).elicitations
+        except ValidationError:
+            raise error from None
+        for page in pages:
+            reply = await (ask or refuse)(read_question(self._server, page))
+            if reply.action != "accept":
+                raise error
+
+
+class _Flight:
+    """One request that waits for its answer."""
+
+    def __init__(self, ask: Ask | None, timeout_s: float) -> None:
+        self.ask = ask
+        self.clock = PausableClock(timeout_s)
+        self.scope = anyio.CancelScope()
+        self.clock.attach(self.scope)
+        self.asking: list[anyio.CancelScope] = []
+        self.failure: ToolfoldError | None = None
+
+    def fail(self, failure: ToolfoldError) -> None:
+        """End the request with a failure of ours."""
+        self.failure = failure
+        self.scope.cancel()
+
+    def end(self) -> None:
+        """Withdraw what is being asked: nobody waits for the answer."""
+        for asking in self.asking:
+            asking.cancel()
+
+
+def _refusal(message: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=message)

@@ -1,0 +1,235 @@
+"""The prompts and resources of all upstreams: list, find, read."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, Literal
+
+import anyio
+import mcp_types as types
+
+from toolfold.catalog.addresses import (
+    inner_uri,
+    outer_uri,
+    outward,
+    outward_contents,
+    prompt_names,
+)
+from toolfold.catalog.offers import Offers
+from toolfold.catalog.questions import Ask
+from toolfold.catalog.upstream import Upstream
+from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
+
+_PATIENCE_S: Final = 10.0
+_NOTHING: Final = Offers()
+_MOST_COMPARED_CHARS: Final = 300
+
+Capability = Literal["prompts", "resources", "completions"]
+
+
+class Offered:
+    """What the upstreams offer beside tools."""
+
+    def __init__(
+        self,
+        upstreams: Mapping[str, Upstream],
+        modules: Callable[[], Mapping[str, str]],
+        *,
+        max_result_bytes: int,
+    ) -> None:
+        self._upstreams = upstreams
+        self._modules = modules
+        self._max_result_bytes = max_result_bytes
+
+    def may_have(self, capability: Capability) -> bool:
+        """Whether any upstream has this, or is not known not to have it."""
+        known = [upstream.known_offers for upstream in self._upstreams.values()]
+        return any(offers is None or capability in offers.capabilities for offers in known)
+
+    async def settle(self) -> None:
+        """Wait for the upstreams that are being asked anyhow. No other is contacted for this."""
+        learning = [each for each in self._upstreams.values() if each.is_learning]
+        with anyio.move_on_after(_PATIENCE_S):
+            await self._learn(learning)
+
+    async def learn(self, server: str | None = None) -> None:
+        """Wait until the offers of a server, by default of all, are known or known not to be.
+
+        Raises:
+            NotFound: There is no such server.
+        """
+        wanted = list(self._upstreams.values()) if server is None else [self._find(server)[1]]
+        with anyio.move_on_after(_PATIENCE_S):
+            await self._learn(upstream for upstream in wanted if upstream.known_offers is None)
+
+    @staticmethod
+    async def _learn(upstreams: Iterable[Upstream]) -> None:
+        async def learn(upstream: Upstream) -> None:
+            with suppress(UpstreamUnavailable):  # it keeps its fault, and the others their say
+                await upstream.offers()
+
+        async with anyio.create_task_group() as tasks:
+            for upstream in upstreams:
+                tasks.start_soon(learn, upstream)
+
+    def by_module(self) -> dict[str, Offers]:
+        """Return what is known to be offered, by module, in a stable order."""
+        return {
+            module: self._upstreams[server].known_offers or _NOTHING
+            for module, server in sorted(self._modules().items())
+        }
+
+    def prompts(self) -> list[types.Prompt]:
+        """Return every prompt that is known, as clients see it."""
+        return [
+            prompt.model_copy(update={"name": name, "title": self._title(module, prompt)})
+            for module, offers in self.by_module().items()
+            for name, prompt in prompt_names(module, offers.prompts).items()
+        ]
+
+    def resources(self) -> list[types.Resource]:
+        """Return every resource that is known, as clients see it."""
+        return [
+            resource.model_copy(
+                update={
+                    "uri": outer_uri(module, resource.uri),
+                    "title": self._title(module, resource),
+                }
+            )
+            for module, offers in self.by_module().items()
+            for resource in offers.resources
+        ]
+
+    def templates(self) -> list[types.ResourceTemplate]:
+        """Return every template of resources that is known, as clients see it."""
+        return [
+            template.model_copy(
+                update={
+                    "uri_template": outer_uri(module, template.uri_template),
+                    "title": self._title(module, template),
+                }
+            )
+            for module, offers in self.by_module().items()
+            for template in offers.templates
+        ]
+
+    def _title(self, module: str, item: types.BaseMetadata) -> str:
+        return f"{self._modules()[module]}: {item.title or item.name}"
+
+    async def prompt(
+        self, name: str, arguments: dict[str, str] | None, *, ask: Ask | None
+    ) -> types.GetPromptResult:
+        """Return a prompt by the name that clients use.
+
+        Raises:
+            NotFound: There is none; the message names the nearest.
+            UpstreamError: The server failed.
+        """
+        module, inner = await self._find_prompt(name)
+        result = await self._find(module)[1].prompt(inner, arguments, ask=ask)
+        self._refuse_if_large(name, len(result.model_dump_json()))
+        messages = [
+            message.model_copy(update={"content": outward(module, message.content)})
+            for message in result.messages
+        ]
+        return result.model_copy(update={"messages": messages})
+
+    async def read(self, server: str, uri: str, *, ask: Ask | None) -> types.ReadResourceResult:
+        """Return what a resource of a server holds, under the URI of the server.
+
+        Raises:
+            NotFound: There is no such server.
+            UpstreamError: The server failed; if it knows no such resource, the nearest is named.
+        """
+        module, upstream = self._find(server)
+        try:
+            result = await upstream.read(uri, ask=ask)
+        except ToolFailed as error:
+            raise ToolFailed(f"{error}{self._nearest_uri(module, uri)}") from error
+        sizes = (
+            len(each.text if isinstance(each, types.TextResourceContents) else each.blob)
+            for each in result.contents
+        )
+        self._refuse_if_large(f"{module}: {uri}", sum(sizes))
+        return result
+
+    async def read_address(self, address: str, *, ask: Ask | None) -> types.ReadResourceResult:
+        """Return what a resource holds, by the URI that clients use; raises as `read` does."""
+        module, uri = self._inner(address)
+        result = await self.read(module, uri, ask=ask)
+        contents = [outward_contents(module, each) for each in result.contents]
+        return result.model_copy(update={"contents": contents})
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Return what may complete an argument of a prompt or a template.
+
+        Raises:
+            NotFound: There is no such prompt or template.
+            UpstreamError: The server failed.
+        """
+        ref = params.ref
+        if isinstance(ref, types.PromptReference):
+            module, name = await self._find_prompt(ref.name)
+            inner = params.model_copy(update={"ref": ref.model_copy(update={"name": name})})
+        else:
+            module, uri = self._inner(ref.uri)
+            inner = params.model_copy(update={"ref": ref.model_copy(update={"uri": uri})})
+        upstream = self._find(module)[1]
+        offers = upstream.known_offers
+        if offers is None or "completions" not in offers.capabilities:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        return await upstream.complete(inner.model_copy(update={"meta": None}))
+
+    async def _find_prompt(self, name: str) -> tuple[str, str]:
+        """Return module and own name of a prompt."""
+        module = name.partition("__")[0]
+        with suppress(NotFound):
+            await self.learn(module)
+        offers = self.by_module().get(module, _NOTHING)
+        known = prompt_names(module, offers.prompts)
+        if name in known:
+            return module, known[name].name
+        hint = _nearest(name, (prompt.name for prompt in self.prompts()))
+        raise NotFound(f"There is no prompt {_shown(name)}.{hint}")
+
+    def _inner(self, address: str) -> tuple[str, str]:
+        inner = inner_uri(address)
+        if inner is None:
+            raise NotFound(
+                f"{_shown(address)} is no resource here: URIs begin with toolfold://<server>/."
+            )
+        return inner
+
+    def _find(self, server: str) -> tuple[str, Upstream]:
+        """Return module and upstream of a server, by either of its names."""
+        modules = self._modules()
+        for module, name in modules.items():
+            if server in {module, name}:
+                return module, self._upstreams[name]
+        hint = _nearest(server, modules) or " tools.servers() lists them."
+        raise NotFound(f"There is no server {_shown(server)}.{hint}")
+
+    def _nearest_uri(self, module: str, uri: str) -> str:
+        offers = self.by_module()[module]
+        known = [resource.uri for resource in offers.resources]
+        known += [template.uri_template for template in offers.templates]
+        return "" if uri in known else _nearest(uri, known)
+
+    def _refuse_if_large(self, name: str, size: int) -> None:
+        if size > self._max_result_bytes:
+            raise ToolFailed(
+                f"{name} holds {size:,} characters; at most {self._max_result_bytes:,} are taken."
+            )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return a hint at what may have been meant. Long names would take long to compare."""
+    if len(name) > _MOST_COMPARED_CHARS:
+        return ""
+    short = [each for each in known if len(each) <= _MOST_COMPARED_CHARS]
+    near = difflib.get_close_matches(name, short, n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _shown(name: str) -> str:
+    return repr(name[:_MOST_COMPARED_CHARS])

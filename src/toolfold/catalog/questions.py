@@ -1,0 +1,90 @@
+"""What a server asks the user, what the user replies, and who can be asked."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import mcp_types as types
+
+from toolfold.errors import QuestionRefused
+from toolfold.jsontypes import JsonObject
+
+_MOST_MESSAGE_CHARS: Final = 4_000
+_MOST_SCHEMA_CHARS: Final = 64_000
+_MOST_URL_CHARS: Final = 8_000
+_SHOWN_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A form to fill in, or a page to open, that somebody wants from the user."""
+
+    asker: str
+    """Who asks, as the user knows it: a server of the configuration."""
+    message: str
+    schema: JsonObject | None = None
+    """Of the form; None when `url` is to be opened."""
+    url: str | None = None
+    elicitation_id: str | None = None
+    """The server's own name for a page to open, where its protocol has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the user did, with the form as filled in."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, str | int | float | bool | list[str] | None] | None = None
+
+
+Ask = Callable[[Question], Awaitable[Reply]]
+"""Puts a question to the user and waits.
+
+Raises:
+    QuestionRefused: It cannot be put; the call that needs the answer fails.
+    QuestionExpired: Nobody replied in time; the run ends.
+"""
+
+
+def read_question(asker: str, params: types.ElicitRequestParams) -> Question:
+    """Take over a question from a server.
+
+    Raises:
+        QuestionRefused: It is larger than a person could answer.
+    """
+    message = params.message[:_MOST_MESSAGE_CHARS]
+    if isinstance(params, types.ElicitRequestURLParams):
+        if len(params.url) > _MOST_URL_CHARS:
+            raise QuestionRefused(f"{asker} asks the user to open a URL that is too long.")
+        return Question(
+            asker=asker, message=message, url=params.url, elicitation_id=params.elicitation_id
+        )
+    if len(json.dumps(params.requested_schema)) > _MOST_SCHEMA_CHARS:
+        raise QuestionRefused(f"{asker} asks the user to fill in a form that is too large.")
+    return Question(asker=asker, message=message, schema=params.requested_schema)
+
+
+def as_result(reply: Reply) -> types.ElicitResult:
+    """Return a reply as it goes back to the server."""
+    return types.ElicitResult(action=reply.action, content=reply.content)
+
+
+def unanswerable(question: Question, why: str) -> QuestionRefused:
+    """Say what was asked, and why it cannot be put to the user."""
+    asked = question.message[:_SHOWN_CHARS]
+    if question.url is not None:
+        asked += f" ({question.url[:_SHOWN_CHARS]})"
+    return QuestionRefused(
+        f"{question.asker} asks the user for input: {asked!r}, and {why}. "
+        "Give the tool all it needs as arguments."
+    )
+
+
+async def refuse(question: Question) -> Reply:
+    """Be the `Ask` of those who have no user to ask.
+
+    Raises:
+        QuestionRefused: Always.
+    """
+    raise unanswerable(question, "this client cannot put questions to its user")

@@ -1,0 +1,72 @@
+"""Whose turn it is at one server: so many calls at a time, and of those that write one."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+import anyio
+
+
+class Turns:
+    """The turns at one server."""
+
+    def __init__(self, *, concurrency: int, serialize_writes: bool) -> None:
+        # Not locks: a question of the server is heard by another task than the call's.
+        self._places = anyio.Semaphore(concurrency, fast_acquire=True)
+        self._writing = anyio.Semaphore(1, fast_acquire=True) if serialize_writes else None
+
+    def take(self, *, is_write: bool) -> "Turn":
+        """Return a turn to enter; writers wait for each other first."""
+        return Turn(self._places, self._writing if is_write else None)
+
+
+class Turn:
+    """One call's turn, held for the length of its context."""
+
+    def __init__(self, places: anyio.Semaphore, writing: anyio.Semaphore | None) -> None:
+        self._places = places
+        self._writing = writing
+        self._is_held = False
+        self._pauses = 0
+
+    async def __aenter__(self) -> "Turn":
+        await self._acquire()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._release()
+
+    @asynccontextmanager
+    async def yielded(self) -> AsyncIterator[None]:
+        """Let others have their turns in this context, which lasts as long as a person thinks."""
+        self._pauses += 1
+        self._release()
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+        if not self._pauses:
+            await self._acquire()
+
+    async def _acquire(self) -> None:
+        if self._writing is not None:
+            await self._writing.acquire()
+        try:
+            await self._places.acquire()
+        except BaseException:
+            if self._writing is not None:
+                self._writing.release()
+            raise
+        self._is_held = True
+
+    def _release(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._places.release()
+            if self._writing is not None:
+                self._writing.release()

@@ -1,0 +1,69 @@
+"""`toolfold serve`: MCP at `/mcp` and the state of things at `/health`, over HTTP."""
+
+from argparse import Namespace
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from toolfold import __version__
+from toolfold.app import App
+from toolfold.catalog.catalog import ServerStatus
+from toolfold.entrypoints.commands import with_app
+from toolfold.entrypoints.http_guard import Doorkeeper
+from toolfold.entrypoints.http_stack import mcp_app, serve_asgi
+from toolfold.entrypoints.mcp_server import make_server
+from toolfold.entrypoints.options import config_of
+
+
+def serve(arguments: Namespace) -> int:
+    """Serve MCP over HTTP in the foreground until a signal comes."""
+    flags = {"host": arguments.host, "port": arguments.port}
+    arguments.set += [f"{name}={value}" for name, value in flags.items() if value is not None]
+
+    async def action(app: App) -> int:
+        settings = app.config.settings
+        await serve_http(app, host=settings.host, port=settings.port, started=_announce)
+        return 0
+
+    return with_app(config_of(arguments), action)
+
+
+async def serve_http(app: App, *, host: str, port: int, started: Callable[[str], None]) -> None:
+    """Serve `app` until cancelled, then end open requests; call `started` with the address of MCP.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
+    app.discovery.warm()
+    await serve_asgi(http_app(app), host=host, port=port, started=started)
+
+
+def http_app(app: App) -> Starlette:
+    """Return everything that is served over HTTP for one app."""
+
+    async def health(_request: Request) -> Response:
+        servers = [_state(status) for status in app.catalog.statuses()]
+        return JSONResponse({"status": "ok", "version": __version__, "servers": servers})
+
+    settings = app.config.settings
+    return mcp_app(
+        make_server(app),
+        doorkeeper=Doorkeeper(
+            allowed_hosts=frozenset(map(str.lower, settings.allowed_hosts)),
+            allowed_origins=frozenset(map(str.lower, settings.allowed_origins)),
+        ),
+        routes=[Route("/health", health)],
+    )
+
+
+def _announce(url: str) -> None:
+    print(f"toolfold: serving MCP at {url}", flush=True)
+
+
+def _state(status: ServerStatus) -> dict[str, object]:
+    """Say how a server is: `known` if its tools are, `unknown` until something needs them."""
+    state = "failed" if status.fault else "unknown" if status.tools is None else "known"
+    return {"name": status.name, "state": state, "tools": status.tools, "fault": status.fault}

@@ -1,0 +1,179 @@
+"""Who may speak to us over HTTP, and how much. Every refusal is JSON with a sentence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+import anyio
+from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+BODY_TIME_S: Final = 30.0
+
+REASONS: Final = {
+    400: "The body must be JSON with the header `Content-Type: application/json`.",
+    403: "Requests of {origin!r} are refused. The setting `allowed_origins` allows more.",
+    404: "There is nothing at {path}; MCP is served at /mcp.",
+    405: "{path} does not take {method}.",
+    406: "The request must accept both application/json and text/event-stream.",
+    408: "The body of the request did not arrive within {time:g} s.",
+    413: "The body of a request may have {size} bytes, and this one has more.",
+    421: "Requests to {host!r} are refused. The setting `allowed_hosts` allows more.",
+    500: "toolfold failed on this request; what it printed says why.",
+    503: "toolfold is ending, so this request was not finished.",
+}
+"""What is said of each status, in this one place."""
+
+
+def refusal(status: int, scope: Scope, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the answer to a request that goes no further, as a JSON-RPC error without an id."""
+    sent = Headers(scope=scope)
+    message = REASONS.get(status, "The request was refused.").format(
+        path=scope["path"][:100],
+        method=scope["method"],
+        host=sent.get("host", "")[:100],
+        origin=sent.get("origin", "")[:100],
+        size=MAX_BODY_BYTES,
+        time=BODY_TIME_S,
+    )
+    code = INTERNAL_ERROR if status >= 500 else INVALID_REQUEST
+    answer = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return JSONResponse(answer, status_code=status, headers=headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doorkeeper:
+    """Knows whom to let in. A page of some web site must not reach us under a name it controls."""
+
+    allowed_hosts: frozenset[str] = frozenset()
+    """`name` or `name:port`, besides loopback names with the port that we listen on."""
+
+    allowed_origins: frozenset[str] = frozenset()
+    """Such as `https://example.org`, besides our own."""
+
+    def objection(self, scope: Scope) -> int | None:
+        """Return the status to refuse a request with, or None to let it in."""
+        headers = Headers(scope=scope)
+        port = (scope.get("server") or (None, None))[1]
+        if not self._is_host(headers.getlist("host"), port):
+            return 421
+        return None if self._is_origin(headers.getlist("origin"), port) else 403
+
+    def _is_host(self, hosts: list[str], port: int | None) -> bool:
+        if len(hosts) != 1:
+            return False
+        host = hosts[0].lower()
+        return _is_ours(host, port) or bool({host, _split(host)[0]} & self.allowed_hosts)
+
+    def _is_origin(self, origins: list[str], port: int | None) -> bool:
+        """Only browsers send an origin, and they always do where it matters."""
+        if not origins:
+            return True
+        origin = origins[0].lower()
+        scheme, _, host = origin.partition("://")
+        ours = scheme == "http" and _is_ours(host, port)
+        return len(origins) == 1 and (ours or origin in self.allowed_origins)
+
+
+class Guard:
+    """Lets a request in once it is allowed and its body is here, whole and not too large."""
+
+    def __init__(self, app: ASGIApp, *, doorkeeper: Doorkeeper) -> None:
+        self._app = app
+        self._doorkeeper = doorkeeper
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if (status := self._doorkeeper.objection(scope)) is not None:
+            await refusal(status, scope)(scope, receive, send)
+            return
+        body: bytes | int = 408
+        with anyio.move_on_after(BODY_TIME_S):
+            body = await _read_body(scope, receive)
+        if isinstance(body, int):
+            await refusal(body, scope, {"connection": "close"})(scope, receive, send)
+            return
+        await self._app(scope, replaying(body, receive), send)
+
+
+class WordedErrors:
+    """Says what is wrong where an app inside answers with a bare status, as the SDK does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on but failures that are not JSON."""
+        bare: Message | None = None
+
+        async def worded(message: Message) -> None:
+            nonlocal bare
+            if message["type"] == "http.response.start" and _is_bare(message):
+                bare = message
+            elif bare is None:
+                await send(message)
+
+        await self._app(scope, receive, worded)
+        if bare is not None:
+            kept = {name: value for name, value in _headers(bare).items() if name == "allow"}
+            await refusal(bare["status"], scope, kept)(scope, receive, send)
+
+
+def replaying(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was already read, then whatever comes next."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay
+
+
+async def _read_body(scope: Scope, receive: Receive) -> bytes | int:
+    """Return the body, or the status to refuse it with."""
+    declared = Headers(scope=scope).get("content-length", "0")
+    if declared.isdecimal() and int(declared) > MAX_BODY_BYTES:
+        return 413
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return 400
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY_BYTES:
+            return 413
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _is_bare(start: Message) -> bool:
+    kind = _headers(start).get("content-type", "")
+    return start["status"] >= 400 and not kind.startswith("application/json")
+
+
+def _headers(start: Message) -> Headers:
+    return Headers(raw=list(start.get("headers", ())))
+
+
+def _is_ours(host: str, port: int | None) -> bool:
+    """Tell whether `host` is a name that only this machine answers to, with our port."""
+    name, written = _split(host)
+    if written != str(80 if port is None else port):
+        return False
+    try:
+        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _split(host: str) -> tuple[str, str]:
+    """Split a lower-case `Host` into name and port: `[::1]:8765`, `localhost`."""
+    name, colon, port = host.rpartition(":")
+    return (name, port) if colon and not port.endswith("]") else (host, "80")

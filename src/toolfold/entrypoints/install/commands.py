@@ -1,0 +1,173 @@
+"""`toolfold install`, `uninstall`, `sync` and `init`: print what will be done, then do it."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from toolfold.config.paths import Directories
+from toolfold.config.settings import current_directory, environment
+from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
+from toolfold.entrypoints.install.describe import describe_fold, describe_unfold
+from toolfold.entrypoints.install.diffs import diff
+from toolfold.entrypoints.install.drift import installed_places
+from toolfold.entrypoints.install.files import Files
+from toolfold.entrypoints.install.fold import Folder
+from toolfold.entrypoints.install.records import Records
+from toolfold.entrypoints.install.starter import write_starters
+from toolfold.entrypoints.install.unfold import Unfolder
+from toolfold.errors import ConfigError
+
+if sys.platform != "win32":
+    import fcntl
+
+
+def install(arguments: Namespace) -> int:
+    """Move the servers of clients to toolfold, and put toolfold in their place."""
+    around, files = _around(), Files(dry_run=arguments.dry_run)
+    places = _chosen(arguments.clients, _scope(arguments), around)
+    with _locked(around, files):
+        fold = _folding(around, files, keep=lambda _: arguments.keep)
+        return _each(places, fold, files)
+
+
+def uninstall(arguments: Namespace) -> int:
+    """Take toolfold out of clients, and put their servers back."""
+    around, files = _around(), Files(dry_run=arguments.dry_run)
+    places = _chosen(arguments.clients, _scope(arguments), around)
+    unfolder = Unfolder(files, Records(around.directories.state, files))
+
+    def unfold(place: Place) -> None:
+        plan = unfolder.plan(place)
+        print("\n".join(describe_unfold(plan)), flush=True)
+        unfolder.apply(plan)
+
+    with _locked(around, files):
+        return _each(places, unfold, files)
+
+
+def sync(arguments: Namespace) -> int:
+    """Fold in what was added to clients after install."""
+    around, files = _around(), Files(dry_run=arguments.dry_run)
+    with _locked(around, files):
+        records = Records(around.directories.state, files)
+        keeps = dict(installed_places(around, records))
+        named = _clients(arguments.clients) if arguments.clients else CLIENTS
+        places = [place for place in keeps if place.client in named]
+        if not places:
+            raise ConfigError(f"toolfold is not installed in {_listed(named)}: run install first.")
+        return _each(places, _folding(around, files, keep=keeps.__getitem__), files)
+
+
+def init(arguments: Namespace) -> int:
+    """Write a starter configuration; what is there is never overwritten."""
+    around, files = _around(), Files()
+    folder = around.project / ".toolfold" if arguments.project else around.directories.config
+    for path, is_new in write_starters(folder, files):
+        print(f"{path} was {'written' if is_new else 'there already, and is left as it is'}.")
+    then = "`toolfold trust` lets them start, then " if arguments.project else ""
+    print(f"Put your servers into mcp.json; {then}`toolfold doctor` says what works.")
+    return 0
+
+
+def _folding(
+    around: Around, files: Files, *, keep: Callable[[Place], bool]
+) -> Callable[[Place], None]:
+    records = Records(around.directories.state, files)
+    folder = Folder(around, files, records)
+
+    def fold(place: Place) -> None:
+        plan = folder.plan(place, keep=keep(place))
+        print("\n".join(describe_fold(plan, backup=records.path_of(place))), flush=True)
+        folder.apply(plan)
+
+    return fold
+
+
+def _each(places: Sequence[Place], act: Callable[[Place], None], files: Files) -> int:
+    """Act on every place; where one fails the others go on, and the status says so."""
+    failed = False
+    for place in places:
+        try:
+            act(place)
+        except ConfigError as error:
+            if len(places) == 1:
+                raise
+            print(f"toolfold: {place.title}: {error}", file=sys.stderr)
+            failed = True
+    if files.dry_run:
+        _print_diffs(files)
+    elif not failed:
+        print("Done. Clients see it when they start anew.")
+    return 1 if failed else 0
+
+
+def _print_diffs(files: Files) -> None:
+    for path, before, after in files.pretended():
+        if path.parent.name != "backups":
+            print("\n".join(diff(path, before, after)))
+    print("This was a dry run: nothing was changed.")
+
+
+def _chosen(names: Sequence[str], scope: Scope, around: Around) -> list[Place]:
+    """Return the places that were asked for; of `all`, those that are in use."""
+    if not names:
+        raise ConfigError(f"Name a client: {_listed(CLIENTS)}, or all. {_overview(scope, around)}")
+    if "all" not in names:
+        return [find_place(client, scope, around) for client in _clients(names)]
+    places = [find_place(client, scope, around) for client in CLIENTS]
+    for place in places:
+        if not place.is_in_use:
+            print(f"{place.title}: not in use here, skipped")
+    found = [place for place in places if place.is_in_use]
+    if not found:
+        raise ConfigError(f"None of these clients is in use here: {_listed(CLIENTS)}.")
+    return found
+
+
+def _clients(names: Sequence[str]) -> tuple[Client, ...]:
+    for name in names:
+        if name not in CLIENTS:
+            raise ConfigError(
+                f"No client is named {name!r}. There are {_listed(CLIENTS)}, and all."
+            )
+    return tuple(client for client in CLIENTS if client in names)
+
+
+def _overview(scope: Scope, around: Around) -> str:
+    places = [find_place(client, scope, around) for client in CLIENTS]
+    found = [f"{place.client} ({place.path})" for place in places if place.is_in_use]
+    return f"Found here: {', '.join(found) or 'none of them'}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _scope(arguments: Namespace) -> Scope:
+    return "project" if arguments.project else "user"
+
+
+def _around() -> Around:
+    environ = environment()
+    return Around(
+        directories=Directories.from_environ(environ), environ=environ, cwd=current_directory()
+    )
+
+
+@contextmanager
+def _locked(around: Around, files: Files) -> Iterator[None]:
+    """Keep out other processes that install, or one would undo the other."""
+    if files.dry_run:
+        yield
+        return
+    path = around.directories.state / "install.lock"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = path.open("a")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+    with lock:
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,95 @@
+"""Say in words what a plan will do."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from toolfold.config.faults import shown
+from toolfold.entrypoints.install.entries import needs_login
+from toolfold.entrypoints.install.fold import FoldPlan
+from toolfold.entrypoints.install.unfold import UnfoldPlan
+from toolfold.jsontypes import JsonObject
+
+
+def describe_fold(plan: FoldPlan, *, backup: object) -> Iterator[str]:
+    """Yield the lines of what will be changed, moved, kept, and what is left to do by hand."""
+    yield f"{plan.place.title}: {plan.place.path}"
+    if not plan.is_changed:
+        yield "  nothing to change: toolfold is there"
+    yield from _moves(plan)
+    yield from (f"  stays       {shown(each.name)}: {each.reason}" for each in plan.stays)
+    if plan.own:
+        yield f"  adds        {plan.own}, which starts `toolfold mcp`"
+    if plan.is_changed:
+        yield f"  backup      {backup}"
+    yield from _rules(plan)
+    yield from _left_to_do(plan)
+
+
+def describe_unfold(plan: UnfoldPlan) -> Iterator[str]:
+    """Yield the lines of what will be restored, and what stays in toolfold's file."""
+    yield f"{plan.place.title}: {plan.place.path}"
+    if plan.text == plan.was:
+        yield "  nothing to change: toolfold is not there"
+    elif plan.text is None:
+        yield "  removes     the file, which install made"
+    elif plan.is_exact:
+        yield "  restores    every byte as it was before install"
+    else:
+        yield "  removes     toolfold; what was changed since install stays"
+    if plan.back:
+        yield f"  puts back   {', '.join(shown(moved.name) for moved in plan.back)}"
+    for moved in plan.lost:
+        yield f"  not put back: {shown(moved.name)}; it stays in {plan.target.path}"
+    if plan.taken:
+        yield f"  takes out   {', '.join(map(shown, plan.taken))} of {plan.target.path}"
+    for alias, reason in plan.kept:
+        yield f"  leaves      {shown(alias)} in {plan.target.path}: {reason}"
+
+
+def _moves(plan: FoldPlan) -> Iterator[str]:
+    if plan.servers:
+        yield f"  moves to    {plan.target.path}"
+    for server, moved in zip(plan.servers, plan.moved, strict=True):
+        line = f"    {shown(server.name)} ({_what(server.entry)})"
+        if moved.alias != server.name:
+            line += f" as {shown(moved.alias)}: another server has that name there"
+        if server.is_local:
+            line += "; it was for this project only, and will be in every project"
+        yield line
+
+
+def _rules(plan: FoldPlan) -> Iterator[str]:
+    if plan.rules.added:
+        count = len(plan.rules.added)
+        yield f"  rules       {count} for MCP tools in the client's settings are kept in"
+        yield f"              {plan.rules.path}"
+    for reason in plan.rules.unread:
+        yield f"  rules       not read: {reason}"
+
+
+def _left_to_do(plan: FoldPlan) -> Iterator[str]:
+    pairs = list(zip(plan.servers, plan.moved, strict=True))
+    for server, moved in pairs:
+        if needs_login(server.entry):
+            yield f"  then run    toolfold login {shown(moved.alias)}   (it has no credentials)"
+    if plan.place.scope == "project" and plan.target.is_changed:
+        yield "  then run    toolfold trust   (servers of a project start after that)"
+        if plan.target.was is None and _hides_mcp_json(plan):
+            yield "  note        toolfold reads .toolfold/mcp.json from now on, not .mcp.json"
+
+
+def _hides_mcp_json(plan: FoldPlan) -> bool:
+    other = plan.target.path.parent.parent / ".mcp.json"
+    return plan.place.path != other and other.exists()
+
+
+def _what(entry: JsonObject) -> str:
+    """Name the program or the host, and nothing that could be a secret."""
+    command, url = entry.get("command"), entry.get("url")
+    if isinstance(command, str):
+        return shown(re.split(r"[/\\]", command)[-1])
+    try:
+        return shown(urlsplit(url).hostname or "HTTP") if isinstance(url, str) else "HTTP"
+    except ValueError:
+        return "HTTP"

@@ -1,0 +1,67 @@
+"""What has changed in clients since toolfold was installed there."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from toolfold.config.faults import shown
+from toolfold.config.paths import Directories
+from toolfold.entrypoints.install.clients import CLIENTS, Around, Place, find_place
+from toolfold.entrypoints.install.entries import Found, find_servers
+from toolfold.entrypoints.install.files import Files
+from toolfold.entrypoints.install.fold import read_document
+from toolfold.entrypoints.install.records import Records
+from toolfold.errors import ConfigError
+
+
+def drift(directories: Directories, environ: Mapping[str, str], cwd: Path) -> list[str]:
+    """Return a line for each client that is not as install left it, with what to do about it."""
+    around = Around(directories=directories, environ=environ, cwd=cwd)
+    records = Records(directories.state, Files())
+    lines: list[str] = []
+    try:
+        for place, keeps in installed_places(around, records):
+            lines += _drift_of(place, keeps=keeps)
+    except ConfigError as error:
+        lines.append(str(error))
+    return lines
+
+
+def installed_places(around: Around, records: Records) -> Iterator[tuple[Place, bool]]:
+    """Yield the places where install put toolfold, each with whether it was to leave the servers.
+
+    Raises:
+        ConfigError: A record of ours is broken, or there is no home.
+    """
+    for client in CLIENTS:
+        for scope in ("user", "project"):
+            place = find_place(client, scope, around)
+            if steps := records.load(place).steps:
+                yield place, steps[-1].keeps_servers
+
+
+def _drift_of(place: Place, *, keeps: bool) -> Iterator[str]:
+    try:
+        _, document = read_document(place, Files())
+        found = find_servers(place, document)
+    except ConfigError as error:
+        yield f"{place.title}: {error}"
+        return
+    if not any(each.is_own for each in found):
+        yield (
+            f"{place.title}: toolfold's entry is gone from {place.path}: "
+            f"`toolfold install {place.client}{_flag(place)}` puts it back"
+        )
+    elif added := [] if keeps else _movable(found):
+        names = ", ".join(shown(each.name) for each in added)
+        yield (
+            f"{place.title}: {place.path} has servers beside toolfold: {names}; "
+            f"`toolfold sync` folds them in"
+        )
+
+
+def _movable(found: list[Found]) -> list[Found]:
+    return [each for each in found if not each.is_own and not each.reason]
+
+
+def _flag(place: Place) -> str:
+    return " --project" if place.scope == "project" else ""

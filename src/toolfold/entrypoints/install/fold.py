@@ -1,0 +1,171 @@
+"""Move a client's servers to toolfold and put toolfold in their place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolfold.entrypoints.install.clients import Around, Place
+from toolfold.entrypoints.install.entries import Found, find_servers
+from toolfold.entrypoints.install.files import Files, naming, require_writable
+from toolfold.entrypoints.install.jsontext import JsonText
+from toolfold.entrypoints.install.own import free_name, own_entry
+from toolfold.entrypoints.install.records import Moved, Records, Step, digest_of, digest_of_text
+from toolfold.entrypoints.install.rules import RulesPlan, plan_rules
+from toolfold.entrypoints.install.servertext import ServerText, require_servers, with_servers
+from toolfold.entrypoints.install.target import Target
+from toolfold.entrypoints.install.tomltext import TomlText
+from toolfold.jsontypes import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldPlan:
+    """What will be done to one place; nothing has happened yet."""
+
+    place: Place
+    was: str | None
+    document: ServerText
+    """The client's file as it shall be."""
+
+    target: Target
+    rules: RulesPlan
+    servers: tuple[Found, ...]
+    """Those that move, each with its part of `moved`."""
+
+    moved: tuple[Moved, ...]
+    stays: tuple[Found, ...]
+    """Those that cannot move."""
+
+    own: str
+    """The name that our entry gets; empty where it is there already."""
+
+    keeps_servers: bool
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the client's file will be another."""
+        return self.was is None or self.document.text != self.was
+
+    def step(self) -> Step:
+        """Return how to undo this."""
+        return Step(
+            before=self.was,
+            after_sha256=digest_of_text(self.document.text),
+            tables=tuple((table, self.document.table_text(table)) for table in self.place.tables),
+            own=self.own,
+            moved=self.moved,
+            made_target=self.target.was is None and self.target.is_changed,
+            keeps_servers=self.keeps_servers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Plans changes of clients and makes them."""
+
+    around: Around
+    files: Files
+    records: Records
+
+    def plan(self, place: Place, *, keep: bool) -> FoldPlan:
+        """Find out what is to be done.
+
+        Raises:
+            ConfigError: A file that would be changed cannot be; nothing has happened.
+        """
+        was, document = read_document(place, self.files)
+        with naming(place.path):
+            found = find_servers(place, document)
+        servers = [] if keep else [each for each in found if not each.is_own and not each.reason]
+        target, moved = self._take_over(place, servers)
+        rest = [each for each in found if each not in servers and each.table == place.tables[0]]
+        is_there = any(each.is_own for each in rest)
+        own = "" if is_there else free_name({each.name: each for each in rest})
+        with naming(place.path):
+            document = self._folded(place, document, servers, own)
+        plan = FoldPlan(
+            place=place,
+            was=was,
+            document=document,
+            target=target,
+            rules=plan_rules(place, self.around, self.files),
+            servers=tuple(servers),
+            moved=moved,
+            stays=() if keep else tuple(each for each in found if each.reason),
+            own=own,
+            keeps_servers=keep,
+        )
+        if plan.is_changed:
+            require_writable(place.path)
+        if target.is_changed:
+            require_writable(target.path)
+        return plan
+
+    def apply(self, plan: FoldPlan) -> None:
+        """Make the changes in the order in which a crash loses nothing."""
+        plan.rules.save(self.files)
+        if plan.is_changed:
+            record = self.records.load(plan.place)
+            self.records.save(plan.place, record.with_step(plan.step()))
+        plan.target.save(self.files)
+        if plan.is_changed:
+            text = plan.document.text
+            self.files.write(plan.place.path, text, was=plan.was, private=False)
+
+    def _take_over(
+        self, place: Place, servers: Sequence[Found]
+    ) -> tuple[Target, tuple[Moved, ...]]:
+        target = Target.read(place.target, self.files)
+        records = [self.records.load(place), *self.records.sharers(place)]
+        ours = {alias for record in records for alias in record.aliases}
+        moved: list[Moved] = []
+        for server in servers:
+            alias, is_there = target.alias(server.name, server.entry)
+            is_ours = alias in ours or not is_there
+            if not is_there:
+                target = target.with_server(alias, server.entry)
+            if is_ours:
+                ours.add(alias)
+            moved.append(
+                Moved(
+                    table=server.table,
+                    name=server.name,
+                    alias=alias,
+                    digest=digest_of(target.servers()[alias]),
+                    is_ours=is_ours,
+                )
+            )
+        return target, tuple(moved)
+
+    def _folded(
+        self, place: Place, document: ServerText, servers: Sequence[Found], own: str
+    ) -> ServerText:
+        for table in place.tables:
+            gone = [each.name for each in servers if each.table == table]
+            added: dict[str, JsonObject] = {}
+            if own and table == place.tables[0]:
+                added = {own: own_entry(place.client, self.around.environ)}
+            if gone or added:
+                pieces = {n: document.render(table, n, entry) for n, entry in added.items()}
+                expected = with_servers(document.servers(table), gone, added)
+                document = document.edited(table, gone, pieces)
+                require_servers(document, table, expected)
+        return document
+
+
+def read_document(place: Place, files: Files) -> tuple[str | None, ServerText]:
+    """Return the text of a client's file and the document it is; an absent one is empty.
+
+    Raises:
+        ConfigError: It cannot be read or edited; the message names it.
+    """
+    text = files.read(place.path)
+    with naming(place.path):
+        return text, parse_document(place, text or "")
+
+
+def parse_document(place: Place, text: str) -> ServerText:
+    """Read a text as the client of this place does.
+
+    Raises:
+        ConfigError: It cannot be read; the message does not name the file.
+    """
+    return TomlText.parse(text) if place.path.suffix == ".toml" else JsonText.parse(text)

@@ -1,0 +1,105 @@
+"""Rules of Claude Code about MCP tools, kept for toolfold: moving must not open what was closed."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolfold.config.jsonc import parse_jsonc
+from toolfold.entrypoints.install.clients import Around, Place, claude_directory
+from toolfold.entrypoints.install.files import Files
+from toolfold.errors import ConfigError
+from toolfold.jsontypes import Json, JsonObject
+
+_LISTS = ("allow", "deny", "ask")
+_OWN = ("mcp__toolfold", "mcp__plugin_toolfold")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesPlan:
+    """Which rules are to be kept, and where."""
+
+    path: Path
+    was: str | None
+    kept: tuple[JsonObject, ...]
+    """Those in the file already."""
+
+    added: tuple[JsonObject, ...]
+    unread: tuple[str, ...]
+    """Why some settings could not be read for rules."""
+
+    def save(self, files: Files) -> None:
+        """Write the file if there is anything to add."""
+        if self.added:
+            text = json.dumps({"rules": [*self.kept, *self.added]}, indent=2, ensure_ascii=False)
+            files.write(self.path, text + "\n", was=self.was, private=True)
+
+
+def plan_rules(place: Place, around: Around, files: Files) -> RulesPlan:
+    """Find the rules about MCP tools that the client's settings hold and our file does not.
+
+    Raises:
+        ConfigError: Our file is there and cannot be read.
+    """
+    path = around.directories.config / "imported-rules.json"
+    was = files.read(path)
+    kept = _parse_kept(path, was)
+    found, unread = _find_rules(place, around, files)
+    added = tuple(rule for rule in found if rule not in kept)
+    return RulesPlan(path=path, was=was, kept=kept, added=added, unread=tuple(unread))
+
+
+def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonObject], list[str]]:
+    rules: list[JsonObject] = []
+    unread: list[str] = []
+    for path in _settings_files(place, around):
+        try:
+            rules += _rules_in(path, files.read(path))
+        except ConfigError as error:
+            unread.append(str(error))
+    return rules, unread
+
+
+def _settings_files(place: Place, around: Around) -> tuple[Path, ...]:
+    if place.client != "claude":
+        return ()
+    project = around.project / ".claude"
+    user = claude_directory(around) / "settings.json"
+    return (user, project / "settings.json", project / "settings.local.json")
+
+
+def _rules_in(path: Path, text: str | None) -> list[JsonObject]:
+    if text is None or not text.strip():
+        return []
+    try:
+        root = parse_jsonc(text.encode()).value
+    except ConfigError as error:
+        raise ConfigError(f"{path} {error}") from error
+    permissions = root.get("permissions") if isinstance(root, dict) else None
+    return [
+        {"source": str(path), "list": name, "rule": rule}
+        for name in _LISTS
+        for rule in _rules(permissions, name)
+    ]
+
+
+def _rules(permissions: Json, name: str) -> Iterator[str]:
+    listed = permissions.get(name) if isinstance(permissions, dict) else None
+    for rule in listed if isinstance(listed, list) else []:
+        if isinstance(rule, str) and rule.startswith("mcp__") and not rule.startswith(_OWN):
+            yield rule
+
+
+def _parse_kept(path: Path, text: str | None) -> tuple[JsonObject, ...]:
+    if text is None:
+        return ()
+    try:
+        root = parse_jsonc(text.encode()).value
+        rules = root.get("rules") if isinstance(root, dict) else None
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise ConfigError('does not hold {"rules": [...]}')
+    except ConfigError as error:
+        raise ConfigError(
+            f"{path} {error}. Nothing was changed: mend it or move it away."
+        ) from error
+    return tuple(rule for rule in rules if isinstance(rule, dict))

@@ -1,0 +1,55 @@
+"""Files for people who begin without any."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from toolfold.config.settings import Limits, Settings
+from toolfold.entrypoints.install.files import Files
+
+_SERVERS = """\
+{
+  // Each server here is a module in the agent's code: `import github`. The entries are those of
+  // other MCP clients, and `toolfold install` brings yours here.
+  "mcpServers": {
+    // "github": {
+    //   "command": "npx",
+    //   "args": ["-y", "@modelcontextprotocol/server-github"],
+    //   "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_PERSONAL_ACCESS_TOKEN}" }
+    // },
+    // "search": { "type": "http", "url": "https://example.org/mcp" }
+  }
+}
+"""
+_PREFACE = """\
+# Settings of toolfold. What is commented out stands at its default.
+"""
+
+
+def write_starters(folder: Path, files: Files) -> Iterator[tuple[Path, bool]]:
+    """Write the files that are not there; yield each with whether it was written.
+
+    Raises:
+        ConfigError: One of them cannot be written.
+    """
+    for name, text in (("mcp.json", _SERVERS), ("config.toml", settings_text())):
+        path = folder / name
+        is_new = files.read(path) is None
+        if is_new:
+            files.write(path, text, was=None, private=True)
+        yield path, is_new
+
+
+def settings_text() -> str:
+    """Return a `config.toml` that names every setting with its default, as a comment."""
+    settings = Settings()
+    top = [each.name for each in fields(settings) if each.name not in {"limits", "servers"}]
+    lines = [_PREFACE, *(_line(name, getattr(settings, name)) for name in top)]
+    lines += ["", "# [limits]  # of one run"]
+    lines += [_line(each.name, getattr(settings.limits, each.name)) for each in fields(Limits)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, value: object) -> str:
+    return f"# {name} = {json.dumps(list(value) if isinstance(value, tuple) else value)}"

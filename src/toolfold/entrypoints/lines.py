@@ -1,0 +1,132 @@
+"""MCP over a byte stream, a message a line, as over stdio."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import mcp_types as types
+from anyio.abc import ByteStream
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from toolfold.relay.wire import Lines, key_of
+
+_log = logging.getLogger(__name__)
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+
+
+class LineStream:
+    """Lines from and to one peer."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._lines = Lines()
+        self._ready: list[bytes] = []
+        self._sending = anyio.Lock()
+
+    async def receive(self) -> bytes:
+        """Return the next line.
+
+        Raises:
+            anyio.EndOfStream: The peer is gone, or sends a line without end.
+        """
+        held = 0
+        while not self._ready:
+            try:
+                chunk = await self._stream.receive()
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                raise anyio.EndOfStream from None
+            held += len(chunk)
+            if held > LONGEST_LINE:
+                raise anyio.EndOfStream
+            self._ready = self._lines.feed(chunk)
+        return self._ready.pop(0)
+
+    async def send(self, line: bytes) -> None:
+        """Send a line that ends with its newline; a peer that is gone is told nothing."""
+        async with self._sending:
+            try:
+                await self._stream.send(line)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return
+
+
+class InFlight:
+    """The requests of one peer that are not answered."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        self._changed = anyio.Event()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._keys)
+
+    def see_in(self, message: Any) -> None:
+        """Note what came from the peer."""
+        if isinstance(message, types.JSONRPCRequest) and message.method != "subscriptions/listen":
+            self._keys.add(key_of(message.id))
+        elif isinstance(message, types.JSONRPCNotification):
+            if message.method == "notifications/cancelled":
+                self._forget(key_of((message.params or {}).get("requestId")))
+
+    def see_out(self, message: Any) -> None:
+        """Note what was sent to the peer."""
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._forget(key_of(message.id))
+
+    def _forget(self, key: str) -> None:
+        self._keys.discard(key)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def none(self) -> None:
+        """Wait until there is none."""
+        while self._keys:
+            await self._changed.wait()
+
+
+async def serve_lines(server: Server[Any], lines: LineStream, in_flight: InFlight) -> None:
+    """Serve one peer until it is gone. What it asked for and no longer waits for is cancelled."""
+    async with _messages(lines, in_flight) as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tuple[Any, Any]]:
+    arrived, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def receive() -> None:
+        async with arrived:
+            while True:
+                try:
+                    line = await lines.receive()
+                except anyio.EndOfStream:
+                    # The SDK would let requests in progress go on for a peer that is gone.
+                    tasks.cancel_scope.cancel()
+                    return
+                try:
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValidationError as error:
+                    await arrived.send(error)
+                    continue
+                in_flight.see_in(message)
+                await arrived.send(SessionMessage(message))
+
+    async def send() -> None:
+        async with leaving:
+            async for item in leaving:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await lines.send(text.encode() + b"\n")
+                in_flight.see_out(item.message)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        tasks.start_soon(send)
+        yield read, write
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,45 @@
+"""What can be said of requests whose daemon died before they were answered."""
+
+from collections.abc import Iterable
+
+from toolfold.execution.journal import Journal
+from toolfold.execution.report import Tally, completed_text
+from toolfold.execution.runs import Run
+from toolfold.jsontypes import JsonObject
+
+
+def describe_losses(
+    journal: Journal, client: str, requests: Iterable[str]
+) -> dict[str, JsonObject | None]:
+    """Say of each request of a client what came of it; None where no run had begun."""
+    return {request: _describe(journal.latest(client, request)) for request in requests}
+
+
+def _describe(run: Run | None) -> JsonObject | None:
+    if run is None:
+        return None
+    if run.ending is None:
+        return {"text": _lost(run), "isError": True}
+    if run.ending.failure == "cancelled":
+        return {"text": f"The run was ended with the daemon. {_done(run)}", "isError": True}
+    # It had ended, and only the answer was lost.
+    return {"text": run.ending.reply.head, "isError": run.ending.failure is not None}
+
+
+def _lost(run: Run) -> str:
+    return (
+        "The toolfold daemon ended during this run, and the run with it. "
+        f"{_done(run)} One more call may have been under way: before you repeat anything, check "
+        f"whether it was done. `toolfold runs {run.id}` shows the calls."
+    )
+
+
+def _done(run: Run) -> str:
+    tally = Tally()
+    for call in run.calls:
+        tally.begin(call.tool)
+        if call.outcome == "ok":
+            tally.complete(call.tool)
+        elif call.outcome == "failed":
+            tally.fail(call.tool)
+    return completed_text(tally.counts())

@@ -1,0 +1,317 @@
+"""The journal: one place where every run and every call of a tool is written down."""
+
+# A row can wait until the guest has its value, which only the bare loop can express.
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from toolfold.errors import StoreError, ToolfoldError
+from toolfold.execution import runs
+from toolfold.execution.rows import RowWriter
+from toolfold.execution.runs import CALLS_BITS, Origin, Outcome, Run
+from toolfold.execution.runsdb import is_damage, open_for_writing, prune
+from toolfold.jsontypes import Json, JsonObject
+
+_Found = TypeVar("_Found")
+
+_log = logging.getLogger(__name__)
+
+_TEXT_BYTES: Final = 64 * 1024
+_NAME_BYTES: Final = 4 * 1024
+_HOUR_S: Final = 3600.0
+_DAY_S: Final = 24 * _HOUR_S
+
+_BEGIN: Final = """
+    INSERT INTO beginnings (id, began_at, client, request, project, process,
+        code, code_bytes, code_sha256)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
+
+_encode: Final = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+class Journal:
+    """Writes runs and calls, each row once; only pruning ever touches it again.
+
+    One per process; several processes may use one file. A row that was written survives `kill -9`
+    of the process. When the power fails, the rows of the last moments may be gone.
+
+    Trouble with the file never stops a run. It is logged.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        days: int,
+        max_bytes: int,
+        code_bytes: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._days = days
+        self._max_bytes = max_bytes
+        self._code_bytes = code_bytes
+        self._clock = clock
+        self._rows = RowWriter(path, clock=clock)
+        self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Keep the file open for the length of this context."""
+        self._rows.open()
+        try:
+            yield
+        finally:
+            self._rows.close()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """As `opened`, and pruned now and then. Rows of calls wait until the guest has its value.
+
+        They are still written before its next call begins.
+        """
+        self._soon = asyncio.get_running_loop().call_soon
+        with self.opened():
+            async with anyio.create_task_group() as background:
+                background.start_soon(self._keep_pruned)
+                yield
+                background.cancel_scope.cancel()
+
+    async def _keep_pruned(self) -> None:
+        while True:
+            try:
+                await anyio.to_thread.run_sync(self.prune)
+            except StoreError as error:
+                _log.warning("Old runs stay in the journal for another hour: %s", error)
+            await anyio.sleep(_HOUR_S)
+
+    def prune(self) -> None:
+        """Delete the runs that are too old, and the oldest while there is too much.
+
+        Those of the last hour stay. May be called from any thread.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        now = self._clock()
+        oldest, spared = now - self._days * _DAY_S, now - _HOUR_S
+        opened = open_for_writing(self._path)
+        try:
+            with closing(opened.connection) as connection:
+                prune(connection, oldest=oldest, spared=spared, max_bytes=self._max_bytes)
+        except sqlite3.Error as error:
+            if is_damage(error):  # the next run finds that another file is in its place
+                open_for_writing(self._path, damaged=opened.identity).connection.close()
+            raise StoreError(f"{self._path}: {error}") from error
+
+    def begin(self, origin: Origin, code: str) -> "JournaledRun":
+        """Write down that a run begins."""
+        now = self._clock()
+        run_id = f"{int(now):08x}{secrets.token_hex(4)}"
+        asked = map(_name, (origin.client, origin.request, origin.project))
+        row = (run_id, now, *asked, os.getpid(), *_kept(code, self._code_bytes))
+        self._rows.follow()
+        opened = self._rows.opened
+        number = self._rows.insert(opened, _BEGIN, row)
+        if self._rows.opened is not opened:  # it was damaged, and another is in its place
+            opened = self._rows.opened
+            number = self._rows.insert(opened, _BEGIN, row)
+
+        def insert(statement: str, row: tuple[object, ...]) -> None:
+            self._rows.insert(opened if number else None, statement, row)
+
+        return JournaledRun(run_id, number or 0, insert=insert, soon=self._soon, clock=self._clock)
+
+    def lost(self, client: str, request: str) -> Run | None:
+        """Return the newest run of that origin with its calls, if it began and never ended.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        run = self.latest(client, request)
+        return run if run is not None and run.ending is None else None
+
+    def latest(self, client: str, request: str) -> Run | None:
+        """Return the newest run of that origin with its calls, whether it ended or not.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        asked = _name(client), _name(request)
+        return self._read(lambda connection: runs.find_latest(connection, *asked))
+
+    def runs(self, limit: int) -> list[Run]:
+        """Return the newest runs without their calls, newest first.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        return self._read(lambda connection: runs.newest(connection, limit))
+
+    def run(self, prefix: str) -> Run:
+        """Return the run whose id begins with `prefix`, with its calls.
+
+        Raises:
+            NotFound: There is none, or there are several, which the message then names.
+            StoreError: The file does not answer.
+        """
+        return self._read(lambda connection: runs.find(connection, prefix))
+
+    def _read(self, read: Callable[[sqlite3.Connection], _Found]) -> _Found:
+        if self._rows.opened is None:
+            raise StoreError(f"The journal {self._path} is not open.")
+        try:
+            return read(self._rows.opened.connection)
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+
+
+class JournaledRun:
+    """Writes what happens in one run: a context, which ends the run if an exception leaves it."""
+
+    def __init__(
+        self,
+        run_id: str,
+        number: int,
+        *,
+        insert: Callable[[str, tuple[object, ...]], None],
+        soon: Callable[[Callable[[], None]], object],
+        clock: Callable[[], float],
+    ) -> None:
+        self.id = run_id
+        self._number = number
+        self._insert = insert
+        self._soon = soon
+        self._clock = clock
+        self._begun = 0
+        self._waiting: list[JournaledCall] = []
+
+    def __enter__(self) -> "JournaledRun":
+        """Begin nothing: the beginning is written already."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Write the end of a run that did not come to its own."""
+        if error is not None:
+            is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+            reply = "" if is_cancelled else f"{type(error).__name__}: {error}"
+            self.end(failure="cancelled" if is_cancelled else "crash", reply=reply)
+
+    def call(self, tool: str, arguments: JsonObject) -> "JournaledCall":
+        """Return a context for one call of a tool, which is written as the context ends."""
+        self._begun += 1
+        return JournaledCall(self._begun, tool, arguments, self._clock(), self._add)
+
+    def end(self, *, failure: str | None, reply: str) -> None:
+        """Write how the run ended: the kind of failure if there was one, and what was replied."""
+        self._write_calls()
+        self._insert(_END, (self._number, self._clock(), failure, *_kept(reply)))
+
+    def _add(self, call: "JournaledCall") -> None:
+        self._waiting.append(call)
+        if len(self._waiting) == 1:
+            self._soon(self._write_calls)
+
+    def _write_calls(self) -> None:
+        written, self._waiting = self._waiting, []
+        for call in written:
+            self._insert(_CALL, ((self._number << CALLS_BITS) + call.position, *call.row()))
+
+
+class JournaledCall:
+    """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
+
+    __slots__ = ("_add", "_began", "_duration_s", "_error", "_outcome", "_started_at", "_tool",
+                 "answer", "arguments", "position")  # fmt: skip
+
+    def __init__(
+        self,
+        position: int,
+        tool: str,
+        arguments: JsonObject,
+        started_at: float,
+        add: Callable[["JournaledCall"], None],
+    ) -> None:
+        self.answer: Json = None
+        self.position = position
+        self._tool = tool
+        self.arguments = arguments
+        self._started_at = started_at
+        self._add = add
+        self._outcome: Outcome = "ok"
+        self._error: str | None = None
+        self._began = time.perf_counter()
+        self._duration_s = 0.0
+
+    def __enter__(self) -> "JournaledCall":
+        """Begin nothing: the clock runs already."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Have the call written, whichever way it ended."""
+        self._duration_s = time.perf_counter() - self._began
+        if error is not None:
+            is_known = isinstance(error, ToolfoldError)
+            self._outcome = "failed" if is_known else "unknown"
+            self._error = str(error) if is_known else "The run stopped before the tool answered."
+        self._add(self)
+
+    def row(self) -> tuple[Any, ...]:
+        """Return what is kept of it, in the order of the columns."""
+        answer = _kept(_as_json(self.answer)) if self._outcome == "ok" else (None, None, None)
+        error = None if self._error is None else _kept(self._error)[0]
+        arguments = _kept(_as_json(self.arguments))
+        times = self._started_at, self._duration_s
+        return (self._tool, self._outcome, *arguments, *answer, error, *times)
+
+
+def _as_json(value: Json) -> str:
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        return _encode(f"This cannot be written as JSON: {error}")
+
+
+def _name(text: str) -> str:
+    return _kept(text, _NAME_BYTES)[0]
+
+
+def _kept(text: str, max_bytes: int = _TEXT_BYTES) -> tuple[str, int, str | None]:
+    """Return what is kept of a text, the size of the whole, and its hash if that is not all."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+        encoded = text.encode("utf-8", "replace")
+        text = encoded.decode()
+    if len(encoded) <= max_bytes:
+        return text, len(encoded), None
+    head = encoded[:max_bytes].decode("utf-8", "ignore")
+    return head, len(encoded), hashlib.sha256(encoded).hexdigest()

@@ -1,0 +1,173 @@
+"""What the journal knows of runs, read from its tables. Nothing heavy is imported."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from toolfold.errors import NotFound
+
+Outcome = Literal["ok", "failed", "unknown"]
+
+CALLS_BITS: Final = 32
+"""A call's key is the number of its run, shifted by this, and its own place in the run."""
+
+_SHOWN_CANDIDATES: Final = 5
+_RUN: Final = """
+    SELECT number, id, began_at, client, request, project, process, code, code_bytes,
+        ended_at, failure, reply, reply_bytes,
+        (SELECT count(*) FROM calls
+            WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
+    FROM beginnings LEFT JOIN ends USING (number)
+"""
+_CALLS: Final = """
+    SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
+        started_at, duration_s
+    FROM calls WHERE id BETWEEN ? AND ? ORDER BY id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who asked for a run."""
+
+    client: str = ""
+    """The id of a relay, or the door: `cli`, `http`."""
+
+    request: str = ""
+    """The client's own id of the request."""
+
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text as it was kept: whole, or only its head when it was too long."""
+
+    head: str
+    size_bytes: int
+    """Of the whole text, in UTF-8."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was cut off."""
+        return len(self.head.encode()) == self.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a tool that ended."""
+
+    position: int
+    """From 1, in the order in which the calls of the run began."""
+
+    tool: str
+    outcome: Outcome
+    """`unknown` if it was given up while the tool worked: it may have happened."""
+
+    arguments: Text
+    answer: Text | None
+    """JSON, if the tool gave an answer."""
+
+    error: str | None
+    started_at: float
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended."""
+
+    at: float
+    failure: str | None
+    """The kind of failure, None if there was none."""
+
+    reply: Text
+    """What the model read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run. Without an ending it was lost with its process, unless that still works on it."""
+
+    id: str
+    origin: Origin
+    process: int
+    """The id of the process that ran it."""
+
+    code: Text
+    began_at: float
+    ending: Ending | None
+    call_count: int
+    calls: tuple[Call, ...] = ()
+    """In the order in which they began; empty where runs are listed."""
+
+
+def newest(connection: sqlite3.Connection, limit: int) -> list[Run]:
+    """Return the newest runs without their calls, newest first."""
+    rows = connection.execute(f"{_RUN} ORDER BY number DESC LIMIT ?", (limit,))
+    return [_run(row) for row in rows]
+
+
+def find(connection: sqlite3.Connection, prefix: str) -> Run:
+    """Return the run whose id begins with `prefix`, with its calls.
+
+    Raises:
+        NotFound: There is none, or there are several, which the message then names.
+    """
+    rows = connection.execute(
+        f"{_RUN} WHERE substr(id, 1, ?) = ? ORDER BY number DESC LIMIT ?",
+        (len(prefix), prefix, _SHOWN_CANDIDATES + 1),
+    ).fetchall()
+    if len(rows) == 1:
+        return _whole(connection, rows[0])
+    if not rows:
+        raise NotFound(f"No run has an id that begins with {prefix!r}. `toolfold runs` lists them.")
+    more = ", and more" if len(rows) > _SHOWN_CANDIDATES else ""
+    names = ", ".join(row[1] for row in rows[:_SHOWN_CANDIDATES])
+    raise NotFound(f"Several runs have an id that begins with {prefix!r}: {names}{more}.")
+
+
+def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Run | None:
+    """Return the newest run of that origin with its calls, whether it ended or not."""
+    row = connection.execute(
+        f"{_RUN} WHERE client = ? AND request = ? ORDER BY number DESC LIMIT 1", (client, request)
+    ).fetchone()
+    return None if row is None else _whole(connection, row)
+
+
+def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
+    _, run_id, began_at, client, request, project, process, code, code_bytes, *ending = row
+    ended_at, failure, reply, reply_bytes, call_count = ending
+    return Run(
+        id=run_id,
+        origin=Origin(client=client, request=request, project=project),
+        process=process,
+        code=Text(head=code, size_bytes=code_bytes),
+        began_at=began_at,
+        ending=None
+        if ended_at is None
+        else Ending(at=ended_at, failure=failure, reply=Text(head=reply, size_bytes=reply_bytes)),
+        call_count=call_count,
+        calls=calls,
+    )
+
+
+def _whole(connection: sqlite3.Connection, row: Sequence[Any]) -> Run:
+    first = row[0] << CALLS_BITS
+    last = first + (1 << CALLS_BITS) - 1
+    return _run(row, tuple(_call(each) for each in connection.execute(_CALLS, (first, last))))
+
+
+def _call(row: Sequence[Any]) -> Call:
+    key, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error, *times = row
+    return Call(
+        position=key & ((1 << CALLS_BITS) - 1),
+        tool=tool,
+        outcome=outcome,
+        arguments=Text(head=arguments, size_bytes=arguments_bytes),
+        answer=None if answer is None else Text(head=answer, size_bytes=answer_bytes),
+        error=error,
+        started_at=times[0],
+        duration_s=times[1],
+    )

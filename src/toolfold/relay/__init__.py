@@ -1,0 +1,1 @@
+"""What starts in milliseconds: the standard library only, and of it only what is light."""

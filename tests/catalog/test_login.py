@@ -1,0 +1,497 @@
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+import pytest
+from anyio.abc import Process
+from support import MakeApp, MakeConfig, free_port, test_server, write_config
+
+from toolfold.catalog.logins import Logins, login_state, needs_login
+
+SENTENCE = "it needs a login. Run: toolfold login crm"
+CALL = "import crm\ncrm.echo(value='there')"
+
+
+@dataclass(frozen=True)
+class Site:
+    """The running `authorization.py`."""
+
+    url: str
+
+    @property
+    def servers(self) -> dict[str, Any]:
+        return {"crm": {"type": "http", "url": self.url}}
+
+    async def order(self, name: str) -> None:
+        async with httpx2.AsyncClient() as http:
+            (await http.post(self.url.replace("/mcp", f"/control/{name}"))).raise_for_status()
+
+    async def account(self) -> dict[str, Any]:
+        async with httpx2.AsyncClient() as http:
+            return (await http.get(self.url.replace("/mcp", "/control"))).json()  # type: ignore[no-any-return]
+
+
+StartSite = Callable[..., Awaitable[Site]]
+
+
+@pytest.fixture
+async def start_site() -> AsyncIterator[StartSite]:
+    """Return `await start_site("lifetime=1")`: a guarded server."""
+    processes = []
+
+    async def start(*options: str) -> Site:
+        entry = test_server("authorization", *options)
+        process = await anyio.open_process([entry["command"], *entry["args"]], stderr=None)
+        processes.append(process)
+        return Site(url=(await read_line(process)).split()[-1])
+
+    yield start
+    for process in processes:
+        process.kill()
+        await process.aclose()
+
+
+class Command:
+    """The real command line, in the same home as the apps of the test."""
+
+    def __init__(self, tmp_path: Path, home: Path) -> None:
+        self._tmp_path = tmp_path
+        self._environ = {
+            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)
+        }  # fmt: skip
+        self.logins = home / "data" / "logins"
+
+    @asynccontextmanager
+    async def started(self, servers: dict[str, Any], *arguments: str) -> AsyncIterator[Process]:
+        config = write_config(self._tmp_path / "cli.json", servers)
+        command = [sys.executable, "-m", "toolfold", *arguments, "--config", str(config)]
+        async with await anyio.open_process(
+            command, env=self._environ, cwd=self._tmp_path
+        ) as process:
+            try:
+                with anyio.fail_after(55):
+                    yield process
+            finally:
+                if process.returncode is None:
+                    process.kill()
+
+    async def run(self, servers: dict[str, Any], *arguments: str) -> "Done":
+        async with self.started(servers, *arguments) as process:
+            return await finished(process)
+
+    async def log_in(self, site: Site, servers: dict[str, Any] | None = None) -> "Done":
+        async with self.started(servers or site.servers, "login", "crm", "--no-browser") as process:
+            async with httpx2.AsyncClient(follow_redirects=True) as browser:
+                page = await browser.get(await read_url(process))
+            return await finished(process, page)
+
+    def files(self) -> list[Path]:
+        return sorted(self.logins.glob("*.json")) if self.logins.exists() else []
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int | None
+    stdout: str
+    stderr: str
+    page: httpx2.Response | None = None
+
+
+@pytest.fixture
+def command(tmp_path: Path, home: Path) -> Command:
+    return Command(tmp_path, home)
+
+
+async def read_line(process: Process) -> str:
+    return await read_until(process, "\n")
+
+
+async def read_url(process: Process) -> str:
+    """Return the page that `toolfold login` has printed between empty lines."""
+    text = await read_until(process, "\n\n", times=2)
+    return text.split("\n\n")[1].strip()
+
+
+async def read_until(process: Process, end: str, *, times: int = 1) -> str:
+    assert process.stdout is not None
+    text = ""
+    with anyio.fail_after(40):
+        while text.count(end) < times:
+            text += (await process.stdout.receive()).decode()
+    return text
+
+
+async def finished(process: Process, page: httpx2.Response | None = None) -> Done:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    stdout = b"".join([chunk async for chunk in process.stdout])
+    stderr = b"".join([chunk async for chunk in process.stderr])
+    return Done(await process.wait(), stdout.decode(), stderr.decode(), page)
+
+
+async def test_a_login_lets_code_call_the_tools(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    before = await command.run(site.servers, "run", "-c", CALL)
+    done = await command.log_in(site)
+    async with running(site.servers) as toolfold:
+        result = await toolfold.run(CALL)
+
+    assert before.status == 1
+    assert before.stderr.count(SENTENCE) >= 1
+    assert done.status == 0, done.stderr
+    assert "'crm': logged in, renewed by itself. It lists 2 tools" in done.stdout
+    assert done.page is not None
+    assert "You can close this page" in done.page.text
+    assert result.value == '"there"', result.text
+
+
+async def test_what_is_stored_is_closed_to_other_users_and_shows_no_secret(
+    command: Command, start_site: StartSite, make_config: MakeConfig
+) -> None:
+    site = await start_site()
+    done = await command.log_in(site)
+    [path] = command.files()
+    secrets = [json.loads(path.read_text())[key] for key in ("access_token", "refresh_token")]
+    config = make_config(site.servers)
+    login = Logins(config.directories).load(config.servers[0])
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert login is not None
+    for secret in secrets:
+        assert secret
+        assert secret not in done.stdout + done.stderr + repr(login)
+
+
+async def test_a_token_that_has_ended_is_renewed_in_the_running_process(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    async with running(site.servers) as toolfold:
+        first = await toolfold.run(CALL)
+        await site.order("expire")
+        second = await toolfold.run(CALL)
+
+    assert first.success, first.text
+    assert second.success, second.text
+    assert (await site.account())["renewals"] == 1
+
+
+async def test_a_token_that_is_about_to_end_is_renewed_in_a_new_process_before_it_is_used(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site("lifetime=1")
+    await command.log_in(site)
+    before = (await site.account()).get("renewals", 0)
+    done = await command.run(site.servers, "run", "-c", CALL)
+
+    assert done.stdout == '"there"\n', done.stderr
+    assert (await site.account())["renewals"] > before
+
+
+async def test_processes_that_renew_at_once_do_not_spend_each_others_tokens(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site("lifetime=1")  # so that every request of every process renews
+    await command.log_in(site)
+    code = "import crm\nfor i in range(10):\n    crm.put(value=i)\n'done'"
+    results: list[Done] = []
+
+    async def run() -> None:
+        results.append(await command.run(site.servers, "run", "-c", code))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(run)
+    account = await site.account()
+
+    assert [done.stdout for done in results] == ["done\n"] * 3, [done.stderr for done in results]
+    assert account["renewals"] >= 30
+    assert "reuses" not in account
+    assert "refused renewals" not in account
+
+
+async def test_one_renewal_serves_all_who_were_refused(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    code = "import asyncio, crm\nlen(await asyncio.gather(*[crm.echo(value=i) for i in range(8)]))"
+    async with running(site.servers) as toolfold:
+        await toolfold.run(CALL)
+        await site.order("expire")
+        result = await toolfold.run(code)
+
+    assert result.value == 8, result.text
+    assert (await site.account())["renewals"] == 1
+
+
+async def test_a_login_that_was_taken_back_asks_for_a_new_one_which_works_without_a_restart(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    async with running(site.servers) as toolfold:
+        first = await toolfold.run(CALL)
+        await site.order("end")
+        refused = await toolfold.run(CALL)
+        again = await toolfold.run(CALL)
+        done = await command.log_in(site)
+        third = await toolfold.run(CALL)
+
+    assert first.success, first.text
+    assert f"The server 'crm' cannot be used: {SENTENCE}" in refused.text
+    assert SENTENCE in again.text
+    assert (await site.account())["refused renewals"] == 1
+    assert done.status == 0, done.stderr
+    assert third.success, third.text
+
+
+async def test_an_app_that_never_was_logged_in_takes_up_a_login_within_seconds(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    async with running(site.servers) as toolfold:
+        for _ in range(4):
+            refused = await toolfold.run(CALL)
+        await command.log_in(site)
+        with anyio.fail_after(5):
+            while not (result := await toolfold.run(CALL)).success:
+                await anyio.sleep(0.05)
+
+    assert SENTENCE in refused.text
+    assert result.value == '"there"'
+
+
+async def test_an_authorization_server_that_is_down_costs_no_login(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    async with running(site.servers) as toolfold:
+        await toolfold.run(CALL)
+        await site.order("expire")
+        await site.order("break")
+        refused = await toolfold.run(CALL)
+        await site.order("mend")
+        result = await toolfold.run(CALL)
+
+    assert "127.0.0.1 did not renew it: it answered with status 503" in refused.text
+    assert result.success, result.text
+
+
+async def test_an_answer_with_the_wrong_state_is_refused_and_the_right_one_still_counts(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    async with command.started(site.servers, "login", "crm", "--no-browser") as process:
+        url = await read_url(process)
+        back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+        async with httpx2.AsyncClient(follow_redirects=True) as browser:
+            forged = [
+                await browser.get(back, params={"code": "stolen", "state": "guessed"}),
+                await browser.get(back, params={"code": "stolen"}),
+                await browser.get(back, params={"error": "access_denied"}),
+            ]
+            still_waiting = process.returncode is None and not command.files()
+            right = await browser.get(url)
+        done = await finished(process)
+
+    assert [page.status_code for page in forged] == [400, 400, 400]
+    assert still_waiting
+    assert right.status_code == 200
+    assert done.status == 0, done.stderr
+
+
+async def test_a_refused_login_says_why_and_leaves_what_was_there(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    [path] = command.files()
+    before = path.read_bytes()
+    await site.order("deny")
+    done = await command.log_in(site)
+
+    assert done.status == 2
+    assert "The login was refused: access_denied not today." in done.stderr
+    assert path.read_bytes() == before
+
+
+async def test_nobody_logging_in_leaves_nothing(command: Command, start_site: StartSite) -> None:
+    site = await start_site()
+    done = await command.run(site.servers, "login", "crm", "--no-browser", "--timeout", "1")
+
+    assert done.status == 2
+    assert "Nobody logged in to 'crm' within 1 s." in done.stderr
+    assert command.files() == []
+
+
+async def test_an_interrupted_login_leaves_nothing(command: Command, start_site: StartSite) -> None:
+    site = await start_site()
+    async with command.started(site.servers, "login", "crm", "--no-browser") as process:
+        await read_url(process)
+        process.send_signal(signal.SIGINT)
+        done = await finished(process)
+
+    assert done.status == 130
+    assert "Traceback" not in done.stderr
+    assert command.files() == []
+
+
+async def test_a_server_that_wants_a_login_for_calls_only_can_be_logged_in_to(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site("guard=calls")
+    async with running(site.servers) as toolfold:
+        refused = await toolfold.run(CALL)
+        done = await command.log_in(site)
+        result = await toolfold.run(CALL)
+
+    assert SENTENCE in refused.text
+    assert done.status == 0, done.stderr
+    assert result.success, result.text
+
+
+async def test_what_the_entry_says_of_the_login_is_used(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    port = free_port()
+    oauth = {
+        "clientId": "known-client",
+        "clientSecret": "known-secret",
+        "callbackPort": port,
+        "authServerMetadataUrl": site.url.replace("/mcp", "/elsewhere.json"),
+        "scopes": "read write",
+    }
+    done = await command.log_in(site, {"crm": {"url": site.url, "oauth": oauth}})
+    account = await site.account()
+
+    assert done.status == 0, done.stderr
+    assert "registrations" not in account
+    assert account["asked"][0]["client_id"] == "known-client"
+    assert account["asked"][0]["redirect_uri"] == f"http://localhost:{port}/callback"
+    assert account["asked"][0]["scope"] == "read write"
+
+
+async def test_a_header_that_the_user_wrote_is_sent_instead_of_the_login(
+    command: Command, start_site: StartSite, running: MakeApp
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    entry = {"url": site.url, "headers": {"authorization": "Bearer own"}}
+    async with running({"crm": entry}) as toolfold:
+        result = await toolfold.run(CALL)
+
+    assert "refused with status 401. Check its headers or token." in result.text
+
+
+async def test_another_url_needs_another_login(
+    command: Command, start_site: StartSite, make_config: MakeConfig
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    config = make_config({**site.servers, "moved": {"url": f"{site.url}/v2"}})
+    [crm, moved] = config.servers
+
+    assert not needs_login(crm, config.directories)
+    assert needs_login(moved, config.directories)
+    assert login_state(crm, config.directories).status == "valid"
+    assert login_state(moved, config.directories).status == "absent"
+
+
+async def test_a_damaged_file_counts_as_no_login_and_is_replaced(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    [path] = command.files()
+    path.write_text('{"url": 1')
+    refused = await command.run(site.servers, "run", "-c", CALL)
+    await command.log_in(site)
+    done = await command.run(site.servers, "run", "-c", CALL)
+
+    assert SENTENCE in refused.stderr
+    assert done.stdout == '"there"\n'
+
+
+async def test_logging_out_forgets_the_login_here_and_there(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    await command.log_in(site)
+    [path] = command.files()
+    token = json.loads(path.read_text())["access_token"]
+    done = await command.run(site.servers, "logout", "crm")
+    again = await command.run(site.servers, "logout", "crm")
+    async with httpx2.AsyncClient() as http:
+        stolen = await http.post(site.url, headers={"Authorization": f"Bearer {token}"}, json={})
+
+    assert done.stdout == "Logged out of 'crm'; the server has taken the login back too.\n"
+    assert again.stdout == "You were not logged in to 'crm'.\n"
+    assert command.files() == []
+    assert stolen.status_code == 401
+
+
+async def test_doctor_says_who_is_logged_in(command: Command, start_site: StartSite) -> None:
+    site = await start_site()
+    refused = await command.run(site.servers, "doctor")
+    await command.log_in(site)
+    done = await command.run(site.servers, "doctor")
+
+    assert f"FAILED    crm: {SENTENCE}" in refused.stdout
+    assert "ok        crm: 2 tools as `import crm`" in done.stdout
+    assert ", logged in, renewed by itself" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"command": "crm-server"}, "'crm' is a program on this machine (stdio)"),
+        (
+            {"url": "https://crm.example/mcp", "headers": {"Authorization": "Bearer x"}},
+            "'crm' has an `Authorization` header in its entry",
+        ),
+        ({"url": "http://crm.example/mcp"}, "http://crm.example is not encrypted"),
+    ],
+    ids=["stdio", "header", "http"],
+)
+async def test_where_one_cannot_log_in_the_reason_is_said(
+    command: Command, entry: dict[str, Any], said: str
+) -> None:
+    done = await command.run({"crm": entry}, "login", "crm", "--no-browser")
+
+    assert done.status == 2
+    assert said in done.stderr
+
+
+async def test_a_misspelt_server_is_answered_with_the_nearest(command: Command) -> None:
+    done = await command.run({"crm": {"url": "https://crm.example/mcp"}}, "login", "crn")
+
+    assert done.status == 2
+    assert done.stderr == "toolfold: No server is named 'crn'. Did you mean 'crm'?\n"
+
+
+async def test_a_server_that_needs_no_login_is_said_to_need_none(command: Command) -> None:
+    entry = test_server("http_server", "0", "plain")
+    async with await anyio.open_process([entry["command"], *entry["args"]], stderr=None) as server:
+        url = (await read_line(server)).split()[-1]
+        done = await command.run({"crm": {"url": url}}, "login", "crm", "--no-browser")
+        server.kill()
+
+    assert done.status == 0, done.stderr
+    assert done.stdout == "'crm' needs no login: it answers without one, and offers none.\n"

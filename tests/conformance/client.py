@@ -1,0 +1,169 @@
+"""The client that the conformance suite examines: toolfold's own way to a server.
+
+The suite runs `python client.py URL` with the name of a scenario in the environment. Whatever the
+scenario, this does what a user of toolfold does: connect, log in when told to, call tools.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+
+from toolfold.catalog.listing import ListingCache
+from toolfold.catalog.login_flow import log_in
+from toolfold.catalog.logins import Logins
+from toolfold.catalog.questions import Question, Reply
+from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.transport import Start
+from toolfold.catalog.upstream import Upstream
+from toolfold.config.settings import Config, load_config
+from toolfold.errors import UpstreamError, UpstreamUnavailable
+
+LOGINS = 3
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+SAMPLES: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
+
+
+class NeedsLogin(Exception):
+    """The server cannot be used before `toolfold login`."""
+
+
+async def main(url: str) -> None:
+    scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    with tempfile.TemporaryDirectory() as home:
+        config = make_config(Path(home), url, context)
+        for _ in range(LOGINS):
+            try:
+                async with connected(config) as upstream:
+                    await use(upstream, scenario, context)
+                return
+            except BaseExceptionGroup as group:
+                if group.subgroup(NeedsLogin) is None:
+                    raise
+                await log_in_without_a_person(config)
+    raise SystemExit(f"It wanted more than {LOGINS} logins.")
+
+
+def make_config(home: Path, url: str, context: dict[str, Any]) -> Config:
+    oauth = {"clientId": context.get("client_id", DOCUMENT)}
+    if secret := context.get("client_secret"):
+        oauth["clientSecret"] = secret
+    entry = {"type": "http", "url": url, "oauth": oauth}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"examiner": entry}}))
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TOOLFOLD_HOME": str(home / "own")}
+    return load_config(config_file=home / "mcp.json", cwd=home, environ=environ)
+
+
+@asynccontextmanager
+async def connected(config: Config) -> AsyncIterator[Upstream]:
+    [server] = config.servers
+    upstream = Upstream(
+        server,
+        start=Start(directory=Path.cwd(), path=os.environ["PATH"]),
+        cache=ListingCache(config.directories.cache),
+        logins=Logins(config.directories),
+        log_file=Path(os.devnull),
+        connect_timeout_s=60,
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(upstream.serve)
+        yield upstream
+        tasks.cancel_scope.cancel()
+
+
+async def use(upstream: Upstream, scenario: str, context: dict[str, Any]) -> None:
+    try:
+        tools = await upstream.tools(fresh=True)
+    except UpstreamError as error:
+        return judge(error)
+    if scenario == "json-schema-2020-12-preservation":
+        return await echo_schema(upstream, tools)
+    by_name = {tool.name: tool for tool in tools}
+    for each in context.get("toolCalls", []):
+        await call(upstream, by_name.pop(each["name"]), each["arguments"])
+    for tool in by_name.values():
+        await call(upstream, tool, sample(tool))
+    return None
+
+
+async def call(upstream: Upstream, tool: ListedTool, arguments: dict[str, Any]) -> None:
+    try:
+        await upstream.call(tool, arguments, on_wait=lambda *_: None, ask=accept_defaults)
+    except UpstreamError as error:
+        judge(error)
+
+
+def judge(error: UpstreamError) -> None:
+    """Tell what a login would cure from what it would not; that a tool failed is no failure."""
+    print(error, file=sys.stderr)
+    if "toolfold login" in str(error):
+        raise NeedsLogin
+    if isinstance(error, UpstreamUnavailable):
+        raise SystemExit(1)
+
+
+async def echo_schema(upstream: Upstream, tools: tuple[ListedTool, ...]) -> None:
+    """Send a schema back as it was received."""
+    [focal] = [tool for tool in tools if tool.name == "json_schema_2020_12_tool"]
+    [echo] = [tool for tool in tools if tool.name == "json_schema_echo"]
+    await call(upstream, echo, {"schema": focal.input_schema})
+
+
+def sample(tool: ListedTool) -> dict[str, Any]:
+    """Make arguments that fit the tool."""
+    properties: dict[str, Any] = tool.input_schema.get("properties", {})
+    return {
+        name: SAMPLES.get(properties.get(name, {}).get("type"), {})
+        for name in tool.input_schema.get("required", [])
+    }
+
+
+async def accept_defaults(question: Question) -> Reply:
+    """Be a user who changes nothing in a form, and fills in what has no default."""
+    properties: dict[str, Any] = (question.schema or {}).get("properties", {})  # type: ignore[assignment]
+    content = {
+        name: field.get("default", SAMPLES.get(field.get("type")))
+        for name, field in properties.items()
+    }
+    return Reply(action="accept", content=content)
+
+
+async def log_in_without_a_person(config: Config) -> None:
+    """Do what `toolfold login` does, with a browser that agrees to everything."""
+    [server] = config.servers
+    logins = Logins(config.directories)
+    async with browsing() as browser:
+
+        async def visit(url: str) -> None:
+            browser.start_soon(follow, url)
+
+        granted = await log_in(server, visit=visit, timeout_s=15, earlier=logins.load(server))
+    if granted is None:
+        raise SystemExit("The server asks for a login and offers none.")
+    async with logins.locked(server):
+        logins.save(server, granted)
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[anyio.abc.TaskGroup]:
+    async with anyio.create_task_group() as tasks:
+        yield tasks
+        tasks.cancel_scope.cancel()
+
+
+async def follow(url: str) -> None:
+    """Visit a page and go where it leads."""
+    async with httpx2.AsyncClient(follow_redirects=True) as http:
+        await http.get(url)
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1])

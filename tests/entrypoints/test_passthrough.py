@@ -1,0 +1,208 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.shared.uri_template import UriTemplate
+from support import MakeApp, entry, node_server, test_server, write_config
+
+from toolfold.entrypoints.mcp_server import make_server
+
+MODES = ["legacy", "2026-07-28"]
+
+
+def command(config: Path, home: Path) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],
+        env={"TOOLFOLD_HOME": str(home)},
+    )
+
+
+def curious(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    return {"Curious One": test_server("curious", tmp_path / "log", *arguments)}
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+@pytest.mark.parametrize("mode", MODES)
+async def test_prompts_and_resources_pass_through_with_the_name_of_their_server(
+    mode: str, era: str, tmp_path: Path, running: MakeApp
+) -> None:
+    async with running(curious(tmp_path, era)) as toolfold:
+        async with Client(make_server(toolfold.app), mode=mode) as client:
+            [prompt] = (await client.list_prompts()).prompts
+            greeting = await client.get_prompt(prompt.name, {"who": "Ada"})
+            resources = (await client.list_resources()).resources
+            held = {
+                each.uri: (await client.read_resource(each.uri)).contents for each in resources[:3]
+            }
+
+    assert (prompt.name, prompt.title) == ("curious_one__greet_people", "Curious One: Greet people")
+    assert prompt.arguments is not None
+    assert prompt.arguments[0].name == "who"
+    assert greeting.messages[0].content == types.TextContent(text="Greet people: hello Ada")
+    link = greeting.messages[1].content
+    assert isinstance(link, types.ResourceLink)
+    assert link.uri == "toolfold://curious_one/memo://plain"
+    assert [(each.uri, each.title) for each in resources[:2]] == [
+        ("toolfold://curious_one/memo://plain", "Curious One: plain"),
+        ("toolfold://curious_one/memo://numbers?from=1#all", "Curious One: numbers?from=1#all"),
+    ]
+    assert [uri for uri in held if held[uri][0].uri != uri] == []
+    numbers = held["toolfold://curious_one/memo://numbers?from=1#all"][0]
+    assert isinstance(numbers, types.TextResourceContents)
+    assert numbers.text == "[1, 2, 3]"
+
+
+async def test_what_a_client_expands_from_a_template_reaches_the_server_as_its_own(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    async with running(curious(tmp_path)) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            [template] = (await client.list_resource_templates()).resource_templates
+            values = {"word": "a/b c", "times": "2"}
+            uri = UriTemplate.parse(template.uri_template).expand(values)
+            [said, _] = (await client.read_resource(uri)).contents
+
+    assert template.uri_template == "toolfold://curious_one/memo://said/{word}{?times}"
+    assert isinstance(said, types.TextResourceContents)
+    assert said.text == UriTemplate.parse("memo://said/{word}{?times}").expand(values)
+    assert said.uri == uri
+
+
+async def test_arguments_of_prompts_and_templates_are_completed_by_their_server(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    async with running({**curious(tmp_path), "null": test_server("null")}) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            await client.list_prompts()
+            prompt = await client.complete(
+                types.PromptReference(name="curious_one__greet_people"),
+                {"name": "who", "value": "A"},
+            )
+            template = await client.complete(
+                types.ResourceTemplateReference(
+                    uri="toolfold://curious_one/memo://said/{word}{?times}"
+                ),
+                {"name": "word", "value": "B"},
+            )
+            nothing = await client.complete(
+                types.ResourceTemplateReference(uri="toolfold://null/x"), {"name": "a", "value": ""}
+            )
+
+    assert prompt.completion.values == ["Ada", "Greet people", '"who"']
+    assert template.completion.values == ["Bda", "memo://said/{word}{?times}", '"word"']
+    assert nothing.completion.values == []
+
+
+async def test_what_is_not_there_is_named_with_what_may_have_been_meant(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    async with running(curious(tmp_path)) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            with pytest.raises(
+                MCPError, match="Did you mean 'curious_one__greet_people'"
+            ) as prompt:
+                await client.get_prompt("curious_one__greet_peple")
+            with pytest.raises(MCPError, match="URIs begin with toolfold://<server>/"):
+                await client.read_resource("memo://plain")
+            with pytest.raises(MCPError, match="Did you mean 'memo://plain'"):
+                await client.read_resource("toolfold://curious_one/memo://plan")
+            with pytest.raises(MCPError, match="at most 5,000,000 are taken"):
+                await client.read_resource("toolfold://curious_one/memo://huge")
+
+    assert prompt.value.code == types.INVALID_PARAMS
+
+
+async def test_a_server_that_does_not_work_costs_the_others_nothing(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    servers = {
+        **curious(tmp_path),
+        "exits": test_server("faulty", "exit"),
+        "wrong": {"command": "no-such-command-anywhere"},
+    }
+    async with running(servers, connect_timeout_s=7) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            with anyio.fail_after(40):
+                prompts = (await client.list_prompts()).prompts
+                resources = (await client.list_resources()).resources
+
+    assert [prompt.name for prompt in prompts] == ["curious_one__greet_people"]
+    assert len(resources) == 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_later_start_lists_all_without_starting_a_server(
+    mode: str, tmp_path: Path, home: Path
+) -> None:
+    config = write_config(tmp_path / "mcp.json", curious(tmp_path))
+    log = tmp_path / "log"
+    async with Client(command(config, home), mode="legacy") as client:
+        first = await client.list_prompts()
+    assert log.read_text() == "start\n"
+
+    async with Client(command(config, home), mode=mode) as client:
+        prompts = await client.list_prompts()
+        resources = await client.list_resources()
+        templates = await client.list_resource_templates()
+        await client.list_tools()
+        started = log.read_text()
+        await client.read_resource(resources.resources[0].uri)
+
+    assert prompts.prompts == first.prompts
+    assert len(resources.resources) == 4
+    assert len(templates.resource_templates) == 1
+    assert started == "start\n"
+    assert log.read_text() == "start\nstart\n"
+
+
+async def test_only_what_servers_have_is_declared(
+    tmp_path: Path, home: Path, running: MakeApp
+) -> None:
+    async with running({}) as toolfold:
+        nothing = make_server(toolfold.app).get_capabilities()
+    async with running({"null": test_server("null")}) as toolfold:
+        unknown = make_server(toolfold.app).get_capabilities()
+        await toolfold.app.catalog.offered.learn()
+        none = make_server(toolfold.app).get_capabilities()
+    async with running(curious(tmp_path)) as toolfold:
+        await toolfold.app.catalog.offered.learn()
+        all_three = make_server(toolfold.app).get_capabilities()
+
+    def declared(capabilities: types.ServerCapabilities) -> tuple[bool, ...]:
+        kinds = (capabilities.prompts, capabilities.resources, capabilities.completions)
+        return tuple(kind is not None for kind in kinds)
+
+    assert declared(nothing) == (False, False, False)
+    assert declared(unknown) == (True, True, True)
+    assert declared(none) == (False, False, False)
+    assert declared(all_three) == (True, True, True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_prompts_and_resources_of_a_real_server_pass_through(
+    mode: str, tmp_path: Path, home: Path
+) -> None:
+    config = write_config(
+        tmp_path / "mcp.json", {"everything": entry(node_server("everything", "stdio"))}
+    )
+    async with Client(command(config, home), mode=mode) as client:
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        resources = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        simple = await client.get_prompt("everything__simple_prompt")
+        weather = await client.get_prompt("everything__args_prompt", {"city": "Oslo"})
+        document = await client.read_resource(resources[0].uri)
+        uri = UriTemplate.parse(templates[0].uri_template).expand({"resourceId": "1"})
+        dynamic = await client.read_resource(uri)
+
+    assert prompts["everything__args_prompt"].title == "everything: Arguments Prompt"
+    assert simple.messages[0].content.type == "text"
+    assert "Oslo" in weather.messages[0].content.text  # type: ignore[union-attr]
+    assert resources[0].uri.startswith("toolfold://everything/demo://resource/static/document/")
+    assert document.contents[0].uri == resources[0].uri
+    assert dynamic.contents[0].uri == uri
