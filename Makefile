@@ -26,7 +26,7 @@ help: ## list the targets (the default)
 
 setup: .venv/.package $(VOCABULARY) $(EMBEDDER) ## the package and its development tools in .venv
 
-tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node ## the servers that tests run against, in .tools
+tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node .tools/claude/.stamp ## the servers that tests run against, in .tools
 
 demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
 	@$(PY) examples/demo.py $(ARGS)
@@ -66,6 +66,9 @@ lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newe
 	@echo "lock: tests/npm/package-lock.json"
 	@$(if $(UPGRADE),rm -f tests/npm/package-lock.json)
 	@cd tests/npm && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
+	@echo "lock: tests/claude/package-lock.json"
+	@$(if $(UPGRADE),rm -f tests/claude/package-lock.json)
+	@cd tests/claude && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
 
 clean: ## remove all that the other targets made
 	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
@@ -95,6 +98,15 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 		echo "tools: npm is not installed; what needs Node.js is skipped (install Node.js 20 or later)"; \
 	else \
 		echo "tools: installing npm servers and the inspector into .tools/npm"; \
+		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null) && touch $@; \
+	fi
+
+# A program of 350 MB, for Linux on x64 alone; elsewhere its tests are skipped.
+.tools/claude/.stamp: tests/claude/package.json tests/claude/package-lock.json
+	@if ! command -v npm >/dev/null; then \
+		echo "tools: npm is not installed; what needs Claude Code is skipped"; \
+	else \
+		echo "tools: installing Claude Code into .tools/claude"; \
 		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null) && touch $@; \
 	fi
 

@@ -57,6 +57,13 @@ def conformance(*arguments: str) -> list[str]:
     return [str(node), str(script.resolve()), *arguments]
 
 
+def claude_code(*arguments: str) -> list[str]:
+    """Return the command of the real Claude Code; skip the test where it is absent."""
+    package = _TOOLS / "claude" / "node_modules" / "@anthropic-ai" / "claude-code-linux-x64"
+    _skip_unless_there(package / "claude", "Claude Code")
+    return [str(package / "claude"), *arguments]
+
+
 def catalogue(name: str) -> Path:
     """Return the file with the recorded tools of a real server; skip where it is absent."""
     path = SHARED_DATA / "catalogue" / f"{name}.json"

@@ -59,7 +59,7 @@ async def test_eight_real_servers_are_listed_and_called(
 ) -> None:
     tools = {status.name: status.tools for status in toolfold.app.catalog.statuses()}
     assert tools == {
-        "memory": 9, "everything": 13, "filesystem": 14, "sequential-thinking": 1,
+        "memory": 9, "everything": 15, "filesystem": 14, "sequential-thinking": 1,
         "git": 12, "time": 2, "fetch": 1, "sqlite": 6,
     }  # fmt: skip
 

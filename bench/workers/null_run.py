@@ -14,15 +14,19 @@ import protocol
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
+from toolfold.catalog.logins import Logins
 from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
+from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Limits
+from toolfold.config.settings import Limits, Settings
 from toolfold.embedding import MiniLmEmbedder
 from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.journal import Journal
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
@@ -42,6 +46,7 @@ class NullUpstream(Upstream):
         super().__init__(
             ServerConfig(name="null", source=directory / "mcp.json", transport="stdio"),
             cache=ListingCache(directory),
+            logins=Logins(Directories.from_environ({"TOOLFOLD_HOME": str(directory)})),
             log_file=directory / "null.log",
             connect_timeout_s=1.0,
             start=Start(directory=directory, path=""),
@@ -73,15 +78,28 @@ async def main(directory: Path) -> None:
     checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
     checker.use(modules(catalog))
     discovery = DiscoveryModule(catalog, Meaning(MiniLmEmbedder(), directory))
+    settings = Settings()
+    journal = Journal(
+        directory / "runs.db",
+        days=settings.journal_days,
+        max_bytes=settings.journal_bytes,
+        code_bytes=limits.code_bytes,
+    )
     runtime = Runtime(
-        catalog=catalog, discovery=discovery, sandbox=sandbox, checker=checker, limits=limits
+        catalog=catalog,
+        discovery=discovery,
+        sandbox=sandbox,
+        checker=checker,
+        limits=limits,
+        waiting=WaitingRuns(1),
+        journal=journal,
     )
 
     async def work(number: int) -> None:
         result = await runtime.run(f"# run {number}\n{told['code']}")
         assert result.success, result.text
 
-    async with sandbox.running(), checker.running(), catalog.running():
+    async with journal.running(), sandbox.running(), checker.running(), catalog.running():
         await protocol.answer(work)
 
 

@@ -4,7 +4,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,51 +14,33 @@ import anyio
 import httpx2
 import pytest
 from anyio.abc import Process
+from servers.authorization import Authority, serving
 from support import MakeApp, MakeConfig, free_port, test_server, write_config
 
+from toolfold.catalog.login_flow import log_in
 from toolfold.catalog.logins import Logins, login_state, needs_login
 
 SENTENCE = "it needs a login. Run: toolfold login crm"
 CALL = "import crm\ncrm.echo(value='there')"
 
 
-@dataclass(frozen=True)
-class Site:
-    """The running `authorization.py`."""
-
-    url: str
-
-    @property
-    def servers(self) -> dict[str, Any]:
-        return {"crm": {"type": "http", "url": self.url}}
-
-    async def order(self, name: str) -> None:
-        async with httpx2.AsyncClient() as http:
-            (await http.post(self.url.replace("/mcp", f"/control/{name}"))).raise_for_status()
-
-    async def account(self) -> dict[str, Any]:
-        async with httpx2.AsyncClient() as http:
-            return (await http.get(self.url.replace("/mcp", "/control"))).json()  # type: ignore[no-any-return]
+def crm(site: Authority, **extra: Any) -> dict[str, Any]:
+    """Return the `mcpServers` of somebody who uses the site."""
+    return {"crm": {"type": "http", "url": site.resource, **extra}}
 
 
-StartSite = Callable[..., Awaitable[Site]]
+StartSite = Callable[..., Awaitable[Authority]]
 
 
 @pytest.fixture
 async def start_site() -> AsyncIterator[StartSite]:
-    """Return `await start_site("lifetime=1")`: a guarded server."""
-    processes = []
+    """Return `await start_site(lifetime_s=1)`: a guarded server, and who guards it."""
+    async with AsyncExitStack() as sites:
 
-    async def start(*options: str) -> Site:
-        entry = test_server("authorization", *options)
-        process = await anyio.open_process([entry["command"], *entry["args"]], stderr=None)
-        processes.append(process)
-        return Site(url=(await read_line(process)).split()[-1])
+        async def start(**options: Any) -> Authority:
+            return await sites.enter_async_context(serving(**options))
 
-    yield start
-    for process in processes:
-        process.kill()
-        await process.aclose()
+        yield start
 
 
 class Command:
@@ -89,11 +71,9 @@ class Command:
         async with self.started(servers, *arguments) as process:
             return await finished(process)
 
-    async def log_in(self, site: Site, servers: dict[str, Any] | None = None) -> "Done":
-        async with self.started(servers or site.servers, "login", "crm", "--no-browser") as process:
-            async with httpx2.AsyncClient(follow_redirects=True) as browser:
-                page = await browser.get(await read_url(process))
-            return await finished(process, page)
+    async def log_in(self, site: Authority, servers: dict[str, Any] | None = None) -> "Done":
+        async with self.started(servers or crm(site), "login", "crm", "--no-browser") as process:
+            return await finished(process, await browse(await read_url(process)))
 
     def files(self) -> list[Path]:
         return sorted(self.logins.glob("*.json")) if self.logins.exists() else []
@@ -105,6 +85,35 @@ class Done:
     stdout: str
     stderr: str
     page: httpx2.Response | None = None
+
+
+LogIn = Callable[[Authority], Awaitable[None]]
+
+
+@pytest.fixture
+def logged_in(make_config: MakeConfig) -> LogIn:
+    """Return `await logged_in(site)`: what `toolfold login` does, without a process of its own."""
+
+    async def enter(site: Authority) -> None:
+        config = make_config(crm(site))
+        logins = Logins(config.directories)
+        async with anyio.create_task_group() as browsers:
+
+            async def visit(url: str) -> None:
+                browsers.start_soon(browse, url)
+
+            granted = await log_in(config.servers[0], visit=visit, timeout_s=20)
+        assert granted is not None
+        async with logins.locked(config.servers[0]):
+            logins.save(config.servers[0], granted)
+
+    return enter
+
+
+async def browse(url: str) -> httpx2.Response:
+    """Visit a page and go where it leads, as a browser would."""
+    async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        return await browser.get(url)
 
 
 @pytest.fixture
@@ -143,9 +152,9 @@ async def test_a_login_lets_code_call_the_tools(
     command: Command, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    before = await command.run(site.servers, "run", "-c", CALL)
+    before = await command.run(crm(site), "run", "-c", CALL)
     done = await command.log_in(site)
-    async with running(site.servers) as toolfold:
+    async with running(crm(site)) as toolfold:
         result = await toolfold.run(CALL)
 
     assert before.status == 1
@@ -164,7 +173,7 @@ async def test_what_is_stored_is_closed_to_other_users_and_shows_no_secret(
     done = await command.log_in(site)
     [path] = command.files()
     secrets = [json.loads(path.read_text())[key] for key in ("access_token", "refresh_token")]
-    config = make_config(site.servers)
+    config = make_config(crm(site))
     login = Logins(config.directories).load(config.servers[0])
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -176,77 +185,76 @@ async def test_what_is_stored_is_closed_to_other_users_and_shows_no_secret(
 
 
 async def test_a_token_that_has_ended_is_renewed_in_the_running_process(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
-    async with running(site.servers) as toolfold:
+    await logged_in(site)
+    async with running(crm(site)) as toolfold:
         first = await toolfold.run(CALL)
-        await site.order("expire")
+        site.expire()
         second = await toolfold.run(CALL)
 
     assert first.success, first.text
     assert second.success, second.text
-    assert (await site.account())["renewals"] == 1
+    assert site.seen["renewals"] == 1
 
 
 async def test_a_token_that_is_about_to_end_is_renewed_in_a_new_process_before_it_is_used(
-    command: Command, start_site: StartSite
+    logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:
-    site = await start_site("lifetime=1")
-    await command.log_in(site)
-    before = (await site.account()).get("renewals", 0)
-    done = await command.run(site.servers, "run", "-c", CALL)
+    site = await start_site(lifetime_s=1)
+    await logged_in(site)
+    before = site.seen["renewals"]
+    done = await command.run(crm(site), "run", "-c", CALL)
 
     assert done.stdout == '"there"\n', done.stderr
-    assert (await site.account())["renewals"] > before
+    assert site.seen["renewals"] > before
 
 
 async def test_processes_that_renew_at_once_do_not_spend_each_others_tokens(
-    command: Command, start_site: StartSite
+    logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:
-    site = await start_site("lifetime=1")  # so that every request of every process renews
-    await command.log_in(site)
+    site = await start_site(lifetime_s=1)  # so that every request of every process renews
+    await logged_in(site)
     code = "import crm\nfor i in range(10):\n    crm.put(value=i)\n'done'"
     results: list[Done] = []
 
     async def run() -> None:
-        results.append(await command.run(site.servers, "run", "-c", code))
+        results.append(await command.run(crm(site), "run", "-c", code))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
             tasks.start_soon(run)
-    account = await site.account()
 
     assert [done.stdout for done in results] == ["done\n"] * 3, [done.stderr for done in results]
-    assert account["renewals"] >= 30
-    assert "reuses" not in account
-    assert "refused renewals" not in account
+    assert site.seen["renewals"] >= 30
+    assert site.seen["reuses"] == 0
+    assert site.seen["refused renewals"] == 0
 
 
 async def test_one_renewal_serves_all_who_were_refused(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
+    await logged_in(site)
     code = "import asyncio, crm\nlen(await asyncio.gather(*[crm.echo(value=i) for i in range(8)]))"
-    async with running(site.servers) as toolfold:
+    async with running(crm(site)) as toolfold:
         await toolfold.run(CALL)
-        await site.order("expire")
+        site.expire()
         result = await toolfold.run(code)
 
     assert result.value == 8, result.text
-    assert (await site.account())["renewals"] == 1
+    assert site.seen["renewals"] == 1
 
 
 async def test_a_login_that_was_taken_back_asks_for_a_new_one_which_works_without_a_restart(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, command: Command, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
-    async with running(site.servers) as toolfold:
+    await logged_in(site)
+    async with running(crm(site)) as toolfold:
         first = await toolfold.run(CALL)
-        await site.order("end")
+        site.end()
         refused = await toolfold.run(CALL)
         again = await toolfold.run(CALL)
         done = await command.log_in(site)
@@ -255,19 +263,19 @@ async def test_a_login_that_was_taken_back_asks_for_a_new_one_which_works_withou
     assert first.success, first.text
     assert f"The server 'crm' cannot be used: {SENTENCE}" in refused.text
     assert SENTENCE in again.text
-    assert (await site.account())["refused renewals"] == 1
+    assert site.seen["refused renewals"] == 1
     assert done.status == 0, done.stderr
     assert third.success, third.text
 
 
 async def test_an_app_that_never_was_logged_in_takes_up_a_login_within_seconds(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    async with running(site.servers) as toolfold:
+    async with running(crm(site)) as toolfold:
         for _ in range(4):
             refused = await toolfold.run(CALL)
-        await command.log_in(site)
+        await logged_in(site)
         with anyio.fail_after(5):
             while not (result := await toolfold.run(CALL)).success:
                 await anyio.sleep(0.05)
@@ -277,17 +285,19 @@ async def test_an_app_that_never_was_logged_in_takes_up_a_login_within_seconds(
 
 
 async def test_an_authorization_server_that_is_down_costs_no_login(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
-    async with running(site.servers) as toolfold:
+    await logged_in(site)
+    async with running(crm(site)) as toolfold:
         await toolfold.run(CALL)
-        await site.order("expire")
-        await site.order("break")
+        site.expire()
+        site.is_broken = True
         refused = await toolfold.run(CALL)
-        await site.order("mend")
-        result = await toolfold.run(CALL)
+        site.is_broken = False
+        with anyio.fail_after(5):
+            while not (result := await toolfold.run(CALL)).success:
+                await anyio.sleep(0.05)
 
     assert "127.0.0.1 did not renew it: it answered with status 503" in refused.text
     assert result.success, result.text
@@ -297,7 +307,7 @@ async def test_an_answer_with_the_wrong_state_is_refused_and_the_right_one_still
     command: Command, start_site: StartSite
 ) -> None:
     site = await start_site()
-    async with command.started(site.servers, "login", "crm", "--no-browser") as process:
+    async with command.started(crm(site), "login", "crm", "--no-browser") as process:
         url = await read_url(process)
         back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
         async with httpx2.AsyncClient(follow_redirects=True) as browser:
@@ -317,13 +327,13 @@ async def test_an_answer_with_the_wrong_state_is_refused_and_the_right_one_still
 
 
 async def test_a_refused_login_says_why_and_leaves_what_was_there(
-    command: Command, start_site: StartSite
+    logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
+    await logged_in(site)
     [path] = command.files()
     before = path.read_bytes()
-    await site.order("deny")
+    site.denies = True
     done = await command.log_in(site)
 
     assert done.status == 2
@@ -333,7 +343,7 @@ async def test_a_refused_login_says_why_and_leaves_what_was_there(
 
 async def test_nobody_logging_in_leaves_nothing(command: Command, start_site: StartSite) -> None:
     site = await start_site()
-    done = await command.run(site.servers, "login", "crm", "--no-browser", "--timeout", "1")
+    done = await command.run(crm(site), "login", "crm", "--no-browser", "--timeout", "1")
 
     assert done.status == 2
     assert "Nobody logged in to 'crm' within 1 s." in done.stderr
@@ -342,7 +352,7 @@ async def test_nobody_logging_in_leaves_nothing(command: Command, start_site: St
 
 async def test_an_interrupted_login_leaves_nothing(command: Command, start_site: StartSite) -> None:
     site = await start_site()
-    async with command.started(site.servers, "login", "crm", "--no-browser") as process:
+    async with command.started(crm(site), "login", "crm", "--no-browser") as process:
         await read_url(process)
         process.send_signal(signal.SIGINT)
         done = await finished(process)
@@ -355,8 +365,8 @@ async def test_an_interrupted_login_leaves_nothing(command: Command, start_site:
 async def test_a_server_that_wants_a_login_for_calls_only_can_be_logged_in_to(
     command: Command, start_site: StartSite, running: MakeApp
 ) -> None:
-    site = await start_site("guard=calls")
-    async with running(site.servers) as toolfold:
+    site = await start_site(guards_only_calls=True)
+    async with running(crm(site)) as toolfold:
         refused = await toolfold.run(CALL)
         done = await command.log_in(site)
         result = await toolfold.run(CALL)
@@ -375,71 +385,71 @@ async def test_what_the_entry_says_of_the_login_is_used(
         "clientId": "known-client",
         "clientSecret": "known-secret",
         "callbackPort": port,
-        "authServerMetadataUrl": site.url.replace("/mcp", "/elsewhere.json"),
+        "authServerMetadataUrl": f"{site.base}/elsewhere.json",
         "scopes": "read write",
     }
-    done = await command.log_in(site, {"crm": {"url": site.url, "oauth": oauth}})
-    account = await site.account()
+    done = await command.log_in(site, crm(site, oauth=oauth))
 
     assert done.status == 0, done.stderr
-    assert "registrations" not in account
-    assert account["asked"][0]["client_id"] == "known-client"
-    assert account["asked"][0]["redirect_uri"] == f"http://localhost:{port}/callback"
-    assert account["asked"][0]["scope"] == "read write"
+    assert site.seen["registrations"] == 0
+    assert site.asked[0]["client_id"] == "known-client"
+    assert site.asked[0]["redirect_uri"] == f"http://localhost:{port}/callback"
+    assert site.asked[0]["scope"] == "read write"
 
 
 async def test_a_header_that_the_user_wrote_is_sent_instead_of_the_login(
-    command: Command, start_site: StartSite, running: MakeApp
+    logged_in: LogIn, start_site: StartSite, running: MakeApp
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
-    entry = {"url": site.url, "headers": {"authorization": "Bearer own"}}
-    async with running({"crm": entry}) as toolfold:
+    await logged_in(site)
+    async with running(crm(site, headers={"authorization": "Bearer own"})) as toolfold:
         result = await toolfold.run(CALL)
 
     assert "refused with status 401. Check its headers or token." in result.text
 
 
 async def test_another_url_needs_another_login(
-    command: Command, start_site: StartSite, make_config: MakeConfig
+    logged_in: LogIn, start_site: StartSite, make_config: MakeConfig
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
-    config = make_config({**site.servers, "moved": {"url": f"{site.url}/v2"}})
-    [crm, moved] = config.servers
+    await logged_in(site)
+    config = make_config({**crm(site), "moved": {"url": f"{site.resource}/v2"}})
+    [ours, moved] = config.servers
 
-    assert not needs_login(crm, config.directories)
+    assert not needs_login(ours, config.directories)
     assert needs_login(moved, config.directories)
-    assert login_state(crm, config.directories).status == "valid"
+    assert login_state(ours, config.directories).status == "valid"
     assert login_state(moved, config.directories).status == "absent"
 
 
 async def test_a_damaged_file_counts_as_no_login_and_is_replaced(
-    command: Command, start_site: StartSite
+    logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
+    await logged_in(site)
     [path] = command.files()
     path.write_text('{"url": 1')
-    refused = await command.run(site.servers, "run", "-c", CALL)
-    await command.log_in(site)
-    done = await command.run(site.servers, "run", "-c", CALL)
+    refused = await command.run(crm(site), "run", "-c", CALL)
+    await logged_in(site)
+    done = await command.run(crm(site), "run", "-c", CALL)
 
     assert SENTENCE in refused.stderr
     assert done.stdout == '"there"\n'
 
 
 async def test_logging_out_forgets_the_login_here_and_there(
-    command: Command, start_site: StartSite
+    logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:
     site = await start_site()
-    await command.log_in(site)
+    await logged_in(site)
     [path] = command.files()
     token = json.loads(path.read_text())["access_token"]
-    done = await command.run(site.servers, "logout", "crm")
-    again = await command.run(site.servers, "logout", "crm")
+    done = await command.run(crm(site), "logout", "crm")
+    again = await command.run(crm(site), "logout", "crm")
     async with httpx2.AsyncClient() as http:
-        stolen = await http.post(site.url, headers={"Authorization": f"Bearer {token}"}, json={})
+        stolen = await http.post(
+            site.resource, headers={"Authorization": f"Bearer {token}"}, json={}
+        )
 
     assert done.stdout == "Logged out of 'crm'; the server has taken the login back too.\n"
     assert again.stdout == "You were not logged in to 'crm'.\n"
@@ -447,11 +457,13 @@ async def test_logging_out_forgets_the_login_here_and_there(
     assert stolen.status_code == 401
 
 
-async def test_doctor_says_who_is_logged_in(command: Command, start_site: StartSite) -> None:
+async def test_doctor_says_who_is_logged_in(
+    logged_in: LogIn, command: Command, start_site: StartSite
+) -> None:
     site = await start_site()
-    refused = await command.run(site.servers, "doctor")
-    await command.log_in(site)
-    done = await command.run(site.servers, "doctor")
+    refused = await command.run(crm(site), "doctor")
+    await logged_in(site)
+    done = await command.run(crm(site), "doctor")
 
     assert f"FAILED    crm: {SENTENCE}" in refused.stdout
     assert "ok        crm: 2 tools as `import crm`" in done.stdout
@@ -486,12 +498,38 @@ async def test_a_misspelt_server_is_answered_with_the_nearest(command: Command) 
     assert done.stderr == "toolfold: No server is named 'crn'. Did you mean 'crm'?\n"
 
 
-async def test_a_server_that_needs_no_login_is_said_to_need_none(command: Command) -> None:
-    entry = test_server("http_server", "0", "plain")
+@asynccontextmanager
+async def http_server(*arguments: str) -> AsyncIterator[str]:
+    """Run `http_server.py`; yield its URL."""
+    entry = test_server("http_server", "0", *arguments)
     async with await anyio.open_process([entry["command"], *entry["args"]], stderr=None) as server:
-        url = (await read_line(server)).split()[-1]
-        done = await command.run({"crm": {"url": url}}, "login", "crm", "--no-browser")
+        yield (await read_line(server)).split()[-1]
         server.kill()
+
+
+async def test_a_server_that_needs_no_login_is_said_to_need_none(command: Command) -> None:
+    async with http_server("plain") as url:
+        done = await command.run({"crm": {"url": url}}, "login", "crm", "--no-browser")
 
     assert done.status == 0, done.stderr
     assert done.stdout == "'crm' needs no login: it answers without one, and offers none.\n"
+
+
+async def test_a_server_that_wants_a_token_and_offers_no_login_is_said_to(command: Command) -> None:
+    async with http_server("auth", "Bearer secret") as url:
+        done = await command.run({"crm": {"url": url}}, "login", "crm", "--no-browser")
+
+    assert done.status == 2
+    assert "'crm' refuses us, and offers no way to log in. It may want a token" in done.stderr
+
+
+async def test_where_programs_must_be_registered_by_hand_the_user_is_told_so(
+    command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    site.registers = False
+    done = await command.run(crm(site), "login", "crm", "--no-browser")
+
+    assert done.status == 2
+    assert f"{site.issuer} does not register programs by itself." in done.stderr
+    assert "`clientId` under `oauth`" in done.stderr

@@ -6,6 +6,8 @@ import anyio
 import pytest
 from support import MakeApp, test_server
 
+from toolfold.execution.report import ToolCount
+
 ERAS = ["2025", "2026"]
 
 
@@ -45,6 +47,7 @@ async def test_code_lists_and_reads_resources(era: str, tmp_path: Path, running:
         ["memo://said/a", "memo://said/a"],
         {"blob": "image_1", "mime_type": "image/png", "bytes": 69},
     ]
+    assert read.calls == (ToolCount(tool="tools.read", completed=4),)
 
 
 async def test_an_image_that_was_read_can_be_shown(

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from place import Place
 
 from toolfold.config.serverfile import outline_servers
-from toolfold.config.servers import ServerConfig
+from toolfold.config.servers import LoginOptions, ServerConfig
 
 
 def test_a_whole_stdio_entry_is_read(place: Place) -> None:
@@ -57,6 +57,55 @@ def test_a_whole_remote_entry_is_read(place: Place) -> None:
         headers=(("Authorization", "Bearer s3cret"), ("X-Version", "2")),
         timeout_s=2.5,
     )
+
+
+@pytest.mark.parametrize("scopes", ["read write", ["read", "write"]])
+def test_what_an_entry_says_of_the_login_is_read(place: Place, scopes: object) -> None:
+    place.environ = {"SECRET": "s3cret"}
+    server = place.server(
+        {
+            "url": "https://example.org/mcp",
+            "oauth": {
+                "clientId": "app",
+                "clientSecret": "${SECRET}",
+                "callbackPort": 8123,
+                "authServerMetadataUrl": "https://example.org/as.json",
+                "scopes": scopes,
+                "somethingElse": True,
+            },
+        }
+    )
+
+    assert server.oauth == LoginOptions(
+        client_id="app",
+        client_secret="s3cret",
+        callback_port=8123,
+        metadata_url="https://example.org/as.json",
+        scopes=("read", "write"),
+    )
+    assert server.may_log_in
+
+
+@pytest.mark.parametrize(
+    ("oauth", "reason"),
+    [
+        ([], "in `oauth`: must be an object, not a list"),
+        ({"clientId": 1}, "in `oauth`: `clientId` must be a string, not a number"),
+        ({"callbackPort": 0}, "in `oauth`: `callbackPort` must be above 0 and below 10^12"),
+        ({"callbackPort": 80000}, "in `oauth`: `callbackPort` must be a port, from 1 to 65535"),
+        ({"scopes": 5}, "in `oauth`: `scopes` must be a list of strings, not a number"),
+        (
+            {"authServerMetadataUrl": "file:///etc"},
+            "in `oauth`: `authServerMetadataUrl` must begin with http:// or https://",
+        ),
+    ],
+)
+def test_what_an_entry_says_of_the_login_is_checked(
+    place: Place, oauth: object, reason: str
+) -> None:
+    entry = {"url": "https://example.org/mcp", "oauth": oauth}
+
+    assert place.reasons(json.dumps({"mcpServers": {"it": entry}})) == [reason]
 
 
 @pytest.mark.parametrize(

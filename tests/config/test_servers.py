@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from place import unhurried
 
-from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.config.servers import LoginOptions, ServerConfig, config_hash
 
 PAIRS = st.dictionaries(st.text(string.ascii_letters, min_size=1), st.text(), max_size=4)
 SERVER = ServerConfig(
@@ -52,6 +52,7 @@ def test_what_decides_about_the_tools_changes_the_hash(change: dict[str, Any]) -
         {"rate_per_s": 1.0},
         {"serialize_writes": False},
         {"scope": "session"},
+        {"oauth": LoginOptions(client_id="app", scopes=("read",))},
         {"env": (("B", "2"), ("A", "1"))},
     ],
 )
@@ -89,7 +90,12 @@ def test_different_arguments_have_different_hashes(one: list[str], other: list[s
 
 
 def test_secrets_do_not_show_when_a_server_is_printed() -> None:
-    server = replace(SERVER, env=(("TOKEN", "hunter2"),), headers=(("X-Key", "hunter2"),))
+    server = replace(
+        SERVER,
+        env=(("TOKEN", "hunter2"),),
+        headers=(("X-Key", "hunter2"),),
+        oauth=LoginOptions(client_secret="hunter2"),
+    )
 
     assert "hunter2" not in repr(server)
     assert hash(server) != hash(SERVER)

@@ -436,6 +436,19 @@ def test_a_project_may_loosen_nothing_and_is_told_so(place: Place) -> None:
     assert {fault.source for fault in config.faults} == {place.project_settings}
 
 
+@pytest.mark.parametrize("setting", ["journal_days", "journal_bytes"])
+@pytest.mark.parametrize("value", [1, 10**12])
+def test_a_project_can_neither_empty_nor_swell_the_journal(
+    place: Place, setting: str, value: int
+) -> None:
+    place.write(place.project_settings, f"{setting} = {value}")
+    config = place.load()
+
+    assert config.settings == Settings()
+    [fault] = config.faults
+    assert fault.reason.startswith(f"`{setting}`: {value} is ignored")
+
+
 @unhurried
 @given(user=st.integers(1, 10**6), project=st.integers(1, 10**6))
 def test_a_projects_limit_counts_when_it_is_the_smaller(

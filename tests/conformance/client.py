@@ -16,11 +16,12 @@ from typing import Any
 import anyio
 import httpx2
 
+from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login_flow import log_in
 from toolfold.catalog.logins import Logins
 from toolfold.catalog.questions import Question, Reply
-from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.settings import Config, load_config
@@ -42,8 +43,8 @@ async def main(url: str) -> None:
         config = make_config(Path(home), url, context)
         for _ in range(LOGINS):
             try:
-                async with connected(config) as upstream:
-                    await use(upstream, scenario, context)
+                async with connected(config) as catalog:
+                    await use(catalog, scenario, context)
                 return
             except BaseExceptionGroup as group:
                 if group.subgroup(NeedsLogin) is None:
@@ -63,7 +64,7 @@ def make_config(home: Path, url: str, context: dict[str, Any]) -> Config:
 
 
 @asynccontextmanager
-async def connected(config: Config) -> AsyncIterator[Upstream]:
+async def connected(config: Config) -> AsyncIterator[Catalog]:
     [server] = config.servers
     upstream = Upstream(
         server,
@@ -75,28 +76,31 @@ async def connected(config: Config) -> AsyncIterator[Upstream]:
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)
-        yield upstream
+        yield Catalog([upstream], max_result_bytes=1_000_000)
         tasks.cancel_scope.cancel()
 
 
-async def use(upstream: Upstream, scenario: str, context: dict[str, Any]) -> None:
-    try:
-        tools = await upstream.tools(fresh=True)
-    except UpstreamError as error:
-        return judge(error)
+async def use(catalog: Catalog, scenario: str, context: dict[str, Any]) -> None:
+    await catalog.learn(fresh=True)
+    [status] = catalog.statuses()
+    if status.fault:
+        return judge(UpstreamUnavailable(status.fault))
+    catalog.refresh()
+    by_name = {tool.listed.name: tool for tool in catalog.tools}
     if scenario == "json-schema-2020-12-preservation":
-        return await echo_schema(upstream, tools)
-    by_name = {tool.name: tool for tool in tools}
+        # The schema goes back as it was received.
+        schema = by_name["json_schema_2020_12_tool"].listed.input_schema
+        return await call(catalog, by_name["json_schema_echo"], {"schema": schema})
     for each in context.get("toolCalls", []):
-        await call(upstream, by_name.pop(each["name"]), each["arguments"])
+        await call(catalog, by_name.pop(each["name"]), each["arguments"])
     for tool in by_name.values():
-        await call(upstream, tool, sample(tool))
+        await call(catalog, tool, sample(tool))
     return None
 
 
-async def call(upstream: Upstream, tool: ListedTool, arguments: dict[str, Any]) -> None:
+async def call(catalog: Catalog, tool: Tool, arguments: dict[str, Any]) -> None:
     try:
-        await upstream.call(tool, arguments, on_wait=lambda *_: None, ask=accept_defaults)
+        await catalog.forward(tool, arguments, ask=accept_defaults)
     except UpstreamError as error:
         judge(error)
 
@@ -110,19 +114,13 @@ def judge(error: UpstreamError) -> None:
         raise SystemExit(1)
 
 
-async def echo_schema(upstream: Upstream, tools: tuple[ListedTool, ...]) -> None:
-    """Send a schema back as it was received."""
-    [focal] = [tool for tool in tools if tool.name == "json_schema_2020_12_tool"]
-    [echo] = [tool for tool in tools if tool.name == "json_schema_echo"]
-    await call(upstream, echo, {"schema": focal.input_schema})
-
-
-def sample(tool: ListedTool) -> dict[str, Any]:
+def sample(tool: Tool) -> dict[str, Any]:
     """Make arguments that fit the tool."""
-    properties: dict[str, Any] = tool.input_schema.get("properties", {})
+    schema = tool.listed.input_schema
+    properties: dict[str, Any] = schema.get("properties", {})
     return {
         name: SAMPLES.get(properties.get(name, {}).get("type"), {})
-        for name in tool.input_schema.get("required", [])
+        for name in schema.get("required", [])
     }
 
 

@@ -1,13 +1,15 @@
 import json
+import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
+import uvicorn
 from mcp import Client, StdioServerParameters
 from support import MakeApp, Running, entry, node_server, test_server, write_config
 
@@ -16,8 +18,6 @@ from toolfold.entrypoints.mcp_server import make_server
 ERAS = ["2025", "2026"]
 MODES = ["legacy", "2026-07-28"]
 SIGN = "import curious\ncurious.note(text='before')\ncurious.sign(document='a will')"
-
-Opened = Callable[..., AbstractAsyncContextManager[tuple[Running, "User"]]]
 
 
 class User:
@@ -195,9 +195,8 @@ async def test_a_pinned_tool_asks_in_the_same_way(
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("mode", MODES)
 async def test_a_question_that_nobody_answers_ends_the_run(
-    mode: str, era: str, tmp_path: Path, running: MakeApp
+    era: str, tmp_path: Path, running: MakeApp
 ) -> None:
     user = User(None)
     async with running(curious(tmp_path, era), limits__ask_s=0.3) as toolfold:
@@ -261,6 +260,30 @@ async def test_a_handle_is_good_once_and_for_the_same_call_only(
         assert "No run waits for this answer." in text_of(refused)
     assert json.loads(text_of(right))["content"] == {"name": "Ada"}
     assert log(tmp_path) == ["start", "note before", "sign a will accept"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_question_reaches_the_user_over_http(
+    mode: str, tmp_path: Path, running: MakeApp
+) -> None:
+    user = ada()
+    async with running(curious(tmp_path)) as toolfold:
+        async with _over_http(make_server(toolfold.app)) as url:
+            async with Client(url, mode=mode, elicitation_callback=user) as client:
+                result = await execute(client, SIGN)
+
+    assert json.loads(text_of(result))["content"] == {"name": "Ada"}
+    assert len(user.asked) == 1
+
+
+@asynccontextmanager
+async def _over_http(server: Any) -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    http = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: http.serve(sockets=[listener]))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        http.should_exit = True
 
 
 async def test_a_run_belongs_to_the_client_that_began_it(tmp_path: Path, running: MakeApp) -> None:
@@ -338,20 +361,20 @@ async def test_time_in_which_a_person_thinks_counts_for_no_clock_of_the_run(
     mode: str, era: str, tmp_path: Path, running: MakeApp
 ) -> None:
     async def think(context: Any, params: Any) -> types.ElicitResult:
-        await anyio.sleep(3)
+        await anyio.sleep(5)
         return types.ElicitResult(action="accept", content={"name": "Ada"})
 
     servers = curious(tmp_path, era)
-    servers["curious"]["timeout_s"] = 1.5
-    async with running(servers, limits__wall_time_s=2) as toolfold:
+    servers["curious"]["timeout_s"] = 3
+    async with running(servers, limits__wall_time_s=4) as toolfold:
         await toolfold.app.catalog.learn()
         server = make_server(toolfold.app)
         async with Client(server, mode=mode, elicitation_callback=think) as client:
             result = await execute(client, SIGN)
-            slow = await execute(client, "import time\ntime.sleep(5)")
+            slow = await execute(client, "import time\ntime.sleep(8)")
 
     assert not result.is_error, text_of(result)
-    assert "longer than 2 s of wall time" in text_of(slow)
+    assert "longer than 4 s of wall time" in text_of(slow)
 
 
 async def test_a_run_that_waits_for_its_user_leaves_workers_to_others(
@@ -361,7 +384,6 @@ async def test_a_run_that_waits_for_its_user_leaves_workers_to_others(
         async with Client(
             make_server(toolfold.app), mode="2026-07-28", elicitation_callback=ada()
         ) as client:
-            code = "import curious\ncurious.fill2()"
             code = "import curious\ncurious.pay()"
             await first_leg(client, code)
             await first_leg(client, code)

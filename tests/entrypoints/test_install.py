@@ -1,101 +1,18 @@
+"""Install and uninstall: what moves, what stays, and that all can be undone."""
+
 import json
-import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+import tomllib
 from pathlib import Path
-from typing import Any
 
 import client_files
 import pytest
+from machine import CLIENTS, Machine, realistic
 
 from toolfold.config.settings import load_config
-from toolfold.entrypoints.cli import run_command
 from toolfold.entrypoints.install.drift import drift
-
-
-@dataclass
-class Ran:
-    status: int
-    out: str
-    err: str
-
-
-@dataclass
-class Machine:
-    """A user's home with one project in it, and toolfold's command line."""
-
-    home: Path
-    project: Path
-    run: Callable[..., Ran]
-
-    @property
-    def servers_file(self) -> Path:
-        return self.home / ".config/toolfold/mcp.json"
-
-    def servers(self, path: Path | None = None) -> dict[str, Any]:
-        servers: dict[str, Any] = json.loads((path or self.servers_file).read_text())["mcpServers"]
-        return servers
-
-    def path(self, client: str, scope: str = "--user") -> Path:
-        if scope == "--project":
-            names = {
-                "claude": ".mcp.json",
-                "cursor": ".cursor/mcp.json",
-                "vscode": ".vscode/mcp.json",
-            }
-            return self.project / names.get(client, ".codex/config.toml")
-        names = {"claude": ".claude.json", "cursor": ".cursor/mcp.json"}
-        names |= {"vscode": ".config/Code/User/mcp.json", "codex": ".codex/config.toml"}
-        return self.home / names[client]
-
-    def write(self, client: str, text: str, scope: str = "--user") -> Path:
-        path = self.path(client, scope)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
-        return path
-
-    def state(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every file there is, with what says that nobody wrote it anew; locks do not count."""
-        return {
-            str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
-            for path in sorted(self.home.rglob("*"))
-            if path.is_file() and path.suffix != ".lock"
-        }
-
-
-@pytest.fixture
-def machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Machine:
-    home = tmp_path / "home"
-    project = home / "work"
-    (project / ".git").mkdir(parents=True)
-    for variable in [*os.environ]:
-        monkeypatch.delenv(variable)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.chdir(project)
-
-    def run(*arguments: str) -> Ran:
-        status = run_command(arguments)
-        return Ran(status, *capsys.readouterr())
-
-    return Machine(home.resolve(), project.resolve(), run)
-
-
-CLIENTS = ["claude", "cursor", "vscode", "codex"]
-
-
-def realistic(client: str, machine: Machine) -> str:
-    texts = {
-        "cursor": client_files.CURSOR,
-        "vscode": client_files.VSCODE,
-        "codex": client_files.CODEX,
-    }
-    return texts.get(client) or client_files.claude_user(machine.project)
 
 
 def variants(text: str) -> dict[str, str]:
@@ -238,6 +155,42 @@ def test_servers_of_codex_are_translated(machine: Machine) -> None:
     assert "# the end\n[projects." in text
 
 
+def test_codex_passes_on_the_variables_that_the_servers_need(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(machine.home / "cache"))
+    path = machine.write("codex", client_files.CODEX)
+
+    installed = machine.run("install", "codex")
+    first = tomllib.loads(path.read_text())["mcp_servers"]["toolfold"]["env_vars"]
+    with path.open("a") as file:
+        file.write('[mcp_servers.late]\ncommand = "late"\nenv_vars = ["LATE"]\n')
+    machine.run("sync")
+    second = tomllib.loads(path.read_text())["mcp_servers"]["toolfold"]["env_vars"]
+    machine.run("uninstall", "codex")
+
+    assert first == ["XDG_CACHE_HOME", "DOT_TOKEN", "TEAM"]
+    assert "passes on   XDG_CACHE_HOME, DOT_TOKEN, TEAM" in installed.out
+    assert second == [*first, "LATE"]
+    assert "toolfold" not in path.read_text()
+    assert set(tomllib.loads(path.read_text())["mcp_servers"]) == {
+        *("github", "with.dot", "limited", "late")
+    }
+
+
+def test_a_server_written_by_hand_stays_however_many_clients_had_it_too(machine: Machine) -> None:
+    machine.servers_file.parent.mkdir(parents=True)
+    machine.servers_file.write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    machine.write("cursor", '{"mcpServers": {"a": {"command": "x"}}}')
+    machine.write("codex", '[mcp_servers.a]\ncommand = "x"\n')
+    machine.run("install", "cursor", "codex")
+
+    machine.run("uninstall", "cursor")
+    machine.run("uninstall", "codex")
+
+    assert machine.servers_file.read_text() == '{"mcpServers": {"a": {"command": "x"}}}'
+
+
 def test_the_entry_names_toolfold_only_if_the_path_leads_to_this_one(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,112 +281,6 @@ def test_a_dry_run_shows_the_change_without_secrets_and_makes_none(machine: Mach
     assert "Bearer ${DOT_TOKEN}" in ran.out
 
 
-def test_changes_made_after_install_survive_uninstall(machine: Machine) -> None:
-    path = machine.write("claude", realistic("claude", machine))
-    machine.run("install", "claude")
-    text = path.read_text().replace('"numStartups": 412', '"numStartups": 413')
-    path.write_text(text)
-
-    ran = machine.run("uninstall", "claude")
-
-    expected = realistic("claude", machine).replace('"numStartups": 412', '"numStartups": 413')
-    assert "what was changed since install stays" in ran.out
-    assert path.read_text() == expected
-
-
-ADDED = {
-    "cursor": ('"here": {', '"late": { "command": "late" }, // mine\n        "here": {'),
-    "vscode": ('"asked": {', '"late": { "command": "late" },\n\t\t"asked": {'),
-    "codex": ("[tools]", '[mcp_servers.late]\ncommand = "late" # mine\n\n[tools]'),
-}
-
-
-@pytest.mark.parametrize("client", ADDED)
-def test_a_server_added_after_install_survives_uninstall_beside_those_that_come_back(
-    machine: Machine, client: str
-) -> None:
-    original = realistic(client, machine)
-    path = machine.write(client, original)
-    machine.run("install", client)
-    path.write_text(path.read_text().replace(*ADDED[client]))
-
-    ran = machine.run("uninstall", client)
-
-    text = path.read_text()
-    assert ran.status == 0
-    assert "toolfold" not in text
-    assert '"late"' in text or "mcp_servers.late" in text
-    lines = [line.strip().rstrip(",") for line in text.splitlines()]
-    for line in original.splitlines():
-        assert line.strip().rstrip(",") in lines
-    assert not machine.servers_file.exists()
-
-
-@pytest.mark.parametrize("client", ADDED)
-def test_sync_folds_in_what_was_added_and_uninstall_puts_all_back(
-    machine: Machine, client: str
-) -> None:
-    original = realistic(client, machine)
-    path = machine.write(client, original)
-    machine.run("install", client)
-    added = path.read_text().replace(*ADDED[client])
-    path.write_text(added)
-    config = load_config()
-
-    [reported] = drift(config.directories, {"HOME": str(machine.home)}, machine.project)
-    synced = machine.run("sync")
-    servers = machine.servers()
-    after = drift(config.directories, {"HOME": str(machine.home)}, machine.project)
-    quiet = machine.state()
-    again = machine.run("sync", client)
-    unchanged = machine.state()
-    undone = machine.run("uninstall", client)
-
-    assert "late; `toolfold sync` folds them in" in reported
-    assert synced.status == 0
-    assert servers["late"] == {"command": "late"}
-    assert after == []
-    assert again.status == 0
-    assert unchanged == quiet
-    assert undone.status == 0
-    assert "late" in path.read_text()
-    assert "toolfold" not in path.read_text()
-    assert not machine.servers_file.exists()
-
-
-def test_drift_says_when_the_entry_is_gone_or_the_file_is_broken(machine: Machine) -> None:
-    path = machine.write("cursor", client_files.CURSOR)
-    machine.run("install", "cursor")
-    directories, environ = load_config().directories, {"HOME": str(machine.home)}
-
-    path.write_text("{}")
-    gone = drift(directories, environ, machine.project)
-    path.write_text("{")
-    broken = drift(directories, environ, machine.project)
-
-    assert "`toolfold install cursor` puts it back" in gone[0]
-    assert "is not valid JSON" in broken[0]
-
-
-def test_sync_without_install_says_so(machine: Machine) -> None:
-    ran = machine.run("sync")
-
-    assert ran.status == 2
-    assert "toolfold is not installed in claude, cursor, vscode, codex" in ran.err
-
-
-def test_a_server_that_was_edited_in_toolfold_stays_there(machine: Machine) -> None:
-    machine.write("cursor", '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
-    machine.run("install", "cursor")
-    edited = machine.servers_file.read_text().replace('"x"', '"mine"')
-    machine.servers_file.write_text(edited)
-
-    ran = machine.run("uninstall", "cursor")
-
-    assert "leaves      a" in ran.out
-    assert machine.servers() == {"a": {"command": "mine"}}
-
-
 def test_the_servers_of_a_project_go_to_the_project(machine: Machine) -> None:
     path = machine.write("claude", client_files.CLAUDE_PROJECT, "--project")
 
@@ -474,127 +321,21 @@ def test_rules_about_tools_of_servers_are_kept_for_later(machine: Machine) -> No
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-BROKEN = {
-    "bad JSON": (b'{"mcpServers": {', "is not valid JSON"),
-    "duplicate keys": (b'{"mcpServers": {"a": {}, "a": {}}}', "`mcpServers.a` twice"),
-    "not an object": (b"[1]", "must hold a JSON object"),
-    "not a table": (b'{"mcpServers": []}', "must be an object that names servers"),
-    "not UTF-8": (b'{"a": "\xff"}', "is not text in UTF-8"),
-}
+def test_a_server_that_is_called_toolfold_and_is_another_keeps_its_name(machine: Machine) -> None:
+    text = '{"mcpServers": {"toolfold": {"command": "other"}}}'
+    path = machine.write("cursor", text)
 
+    machine.run("install", "cursor", "--keep")
+    kept = json.loads(path.read_text())["mcpServers"]
+    machine.run("uninstall", "cursor")
+    machine.run("install", "cursor")
+    moved = json.loads(path.read_text())["mcpServers"]
 
-@pytest.mark.parametrize("kind", BROKEN)
-@pytest.mark.parametrize("command", ["install", "uninstall"])
-def test_a_broken_file_gets_a_clear_error_and_is_left_untouched(
-    machine: Machine, command: str, kind: str
-) -> None:
-    content, complaint = BROKEN[kind]
-    path = machine.path("cursor")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-
-    ran = machine.run(command, "cursor")
-
-    assert ran.status == 2
-    assert complaint in ran.err
-    assert str(path) in ran.err
-    assert "untouched" in ran.err
-    assert path.read_bytes() == content
-    assert not machine.servers_file.exists()
-
-
-def _read_only_file(path: Path) -> None:
-    path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
-    path.chmod(0o444)
-
-
-def _read_only_directory(path: Path) -> None:
-    path.write_text('{"mcpServers": {"a": {"command": "x"}}}')
-    path.parent.chmod(0o555)
-
-
-def _dangling(path: Path) -> None:
-    path.symlink_to("nowhere.json")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [
-        (_read_only_file, "is read-only"),
-        (_read_only_directory, "is read-only"),
-        (Path.mkdir, "is not a regular file"),
-        (_dangling, "is a link to nowhere.json, which is not there"),
-        (os.mkfifo, "is not a regular file"),
-    ],
-)
-def test_a_file_that_cannot_be_written_gets_a_clear_error(
-    machine: Machine, spoil: Callable[[Path], None], complaint: str
-) -> None:
-    path = machine.path("cursor")
-    path.parent.mkdir(parents=True)
-    spoil(path)
-    before = path.lstat()
-
-    ran = machine.run("install", "cursor")
-    path.parent.chmod(0o755)
-
-    assert ran.status == 2
-    assert complaint in ran.err
-    assert path.lstat() == before
-    assert not machine.servers_file.exists()
-    assert [each.name for each in path.parent.iterdir()] == ["mcp.json"]
-
-
-def test_a_file_where_a_directory_should_be_is_named(machine: Machine) -> None:
-    (machine.home / ".cursor").write_text("not a directory")
-
-    ran = machine.run("install", "cursor")
-
-    assert ran.status == 2
-    assert "is not a directory" in ran.err
-
-
-def test_a_broken_file_of_toolfold_stops_install_before_anything_is_changed(
-    machine: Machine,
-) -> None:
-    path = machine.write("cursor", client_files.CURSOR)
-    machine.servers_file.parent.mkdir(parents=True)
-    machine.servers_file.write_text("{ broken")
-
-    ran = machine.run("install", "cursor")
-
-    assert ran.status == 2
-    assert str(machine.servers_file) in ran.err
-    assert path.read_text() == client_files.CURSOR
-    assert machine.servers_file.read_text() == "{ broken"
-
-
-def test_of_all_clients_one_may_fail_and_the_others_go_on(machine: Machine) -> None:
-    machine.write("cursor", "{ broken")
-    codex = machine.write("codex", client_files.CODEX)
-
-    ran = machine.run("install", "all")
-
-    assert ran.status == 1
-    assert "cursor (user)" in ran.err
-    assert "claude (user): not in use here, skipped" in ran.out
-    assert "vscode (user): not in use here, skipped" in ran.out
-    assert "[mcp_servers.toolfold]" in codex.read_text()
-    assert machine.path("cursor").read_text() == "{ broken"
-
-
-def test_codex_servers_in_inline_tables_are_refused_and_nothing_is_touched(
-    machine: Machine,
-) -> None:
-    text = '[mcp_servers]\ngithub = { command = "npx" }\n'
-    path = machine.write("codex", text)
-
-    ran = machine.run("install", "codex")
-
-    assert ran.status == 2
-    assert "inline tables or dotted keys" in ran.err
-    assert path.read_text() == text
-    assert not machine.servers_file.exists()
+    assert list(kept) == ["toolfold", "toolfold_2"]
+    assert kept["toolfold"] == {"command": "other"}
+    assert list(moved) == ["toolfold"]
+    assert moved["toolfold"]["args"] == ["mcp"]
+    assert machine.servers() == {"toolfold": {"command": "other"}}
 
 
 def test_a_link_is_followed_and_stays_a_link(machine: Machine) -> None:
@@ -628,36 +369,6 @@ def test_who_names_no_client_is_told_which_there_are(machine: Machine) -> None:
     assert "None of these clients is in use here" in nothing.err
 
 
-def test_a_crash_before_the_client_is_written_loses_nothing(machine: Machine) -> None:
-    path = machine.write("cursor", client_files.CURSOR)
-    machine.run("install", "cursor")
-    # What a crash leaves: toolfold's file and the backup are written, the client's file is not.
-    path.write_text(client_files.CURSOR)
-
-    again = machine.run("install", "cursor")
-    folded = path.read_text()
-    machine.run("uninstall", "cursor")
-
-    assert again.status == 0
-    assert "github" in again.out
-    assert '"toolfold"' in folded
-    assert path.read_text() == client_files.CURSOR
-    assert not machine.servers_file.exists()
-
-
-def test_a_broken_backup_is_named_and_not_overwritten(machine: Machine) -> None:
-    machine.write("cursor", client_files.CURSOR)
-    machine.run("install", "cursor")
-    [backup] = (machine.home / ".local/state/toolfold/backups").iterdir()
-    backup.write_text('{"steps": 3}')
-
-    ran = machine.run("uninstall", "cursor")
-
-    assert ran.status == 2
-    assert str(backup) in ran.err
-    assert backup.read_text() == '{"steps": 3}'
-
-
 def test_a_backup_can_be_read_by_nobody_else(machine: Machine) -> None:
     machine.write("claude", realistic("claude", machine))
     machine.run("install", "claude")
@@ -667,21 +378,6 @@ def test_a_backup_can_be_read_by_nobody_else(machine: Machine) -> None:
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(backup.parent.stat().st_mode) == 0o700
     assert json.loads(backup.read_text())["steps"][0]["before"] == realistic("claude", machine)
-
-
-def test_a_client_whose_file_was_deleted_leaves_its_servers_with_toolfold(
-    machine: Machine,
-) -> None:
-    path = machine.write("cursor", client_files.CURSOR)
-    machine.run("install", "cursor")
-    path.unlink()
-
-    ran = machine.run("uninstall", "cursor")
-
-    assert ran.status == 0
-    assert "not put back: github" in ran.out
-    assert set(machine.servers()) == {"github", "docs"}
-    assert not path.exists()
 
 
 def test_claude_code_can_be_told_to_keep_its_files_elsewhere(
@@ -694,37 +390,6 @@ def test_claude_code_can_be_told_to_keep_its_files_elsewhere(
     assert ran.status == 0
     assert "toolfold" in (tmp_path / "elsewhere/.claude.json").read_text()
     assert not machine.path("claude").exists()
-
-
-@pytest.mark.parametrize("scope", [(), ("--project",)])
-def test_init_writes_files_that_work_and_never_overwrites(
-    machine: Machine, scope: tuple[str, ...]
-) -> None:
-    folder = machine.project / ".toolfold" if scope else machine.servers_file.parent
-    first = machine.run("init", *scope)
-    config = load_config()
-    (folder / "mcp.json").write_text('{"mcpServers": {"mine": {"command": "x"}}}')
-    second = machine.run("init", *scope)
-
-    assert first.status == second.status == 0
-    assert config.faults == ()
-    assert folder / "config.toml" in config.sources
-    assert set(machine.servers(folder / "mcp.json")) == {"mine"}
-    assert "left as it is" in second.out
-
-
-def test_every_setting_in_the_starter_stands_at_its_default(machine: Machine) -> None:
-    machine.run("init")
-    path = machine.servers_file.parent / "config.toml"
-    defaults = load_config().settings
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(line.removeprefix("# ") for line in lines[1:]))
-
-    config = load_config()
-
-    assert config.faults == ()
-    assert config.settings == defaults
-    assert "calls = 10000" in path.read_text()
 
 
 def test_install_loads_neither_the_sdk_nor_anything_heavy(machine: Machine) -> None:
@@ -741,20 +406,3 @@ def test_install_loads_neither_the_sdk_nor_anything_heavy(machine: Machine) -> N
     )  # fmt: skip
 
     assert done.stdout.splitlines()[-1] == "loaded: 0 []"
-
-
-def test_two_installs_at_once_do_not_undo_each_other(machine: Machine) -> None:
-    machine.write("cursor", client_files.CURSOR)
-    machine.write("codex", client_files.CODEX)
-    machine.write("vscode", client_files.VSCODE)
-    clients = ["cursor", "codex", "vscode"]
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "toolfold", "install", client],
-            env={"HOME": str(machine.home)}, stdout=subprocess.DEVNULL, cwd=machine.project,
-        )
-        for client in clients
-    ]  # fmt: skip
-
-    assert [each.wait(50) for each in running] == [0, 0, 0]
-    assert {"docs", "filesystem", "remote", "with.dot", "github"} <= set(machine.servers())

@@ -160,6 +160,27 @@ async def test_a_later_start_lists_all_without_starting_a_server(
     assert log.read_text() == "start\nstart\n"
 
 
+async def test_a_server_of_which_only_the_tools_are_known_is_not_started_for_a_list(
+    tmp_path: Path, home: Path, running: MakeApp
+) -> None:
+    async with running(curious(tmp_path)) as toolfold:
+        await toolfold.app.catalog.offered.learn()
+    [kept] = (home / "cache" / "offers").iterdir()
+    kept.unlink()
+    async with running(curious(tmp_path)) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            before = (await client.list_prompts()).prompts
+            started = (tmp_path / "log").read_text()
+            await client.call_tool(
+                "execute_code", {"code": "import curious_one\ncurious_one.note(text='a')"}
+            )
+            after = (await client.list_prompts()).prompts
+
+    assert before == []
+    assert started == "start\n"
+    assert [prompt.name for prompt in after] == ["curious_one__greet_people"]
+
+
 async def test_only_what_servers_have_is_declared(
     tmp_path: Path, home: Path, running: MakeApp
 ) -> None:

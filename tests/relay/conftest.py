@@ -13,6 +13,8 @@ import pytest
 from relay.peer import MODERN, Peer, is_alive, kill, processes_with, wait_until
 from support import test_server, write_config
 
+from toolfold import __version__
+
 
 class User:
     """Starts relays, and sees what runs."""
@@ -42,9 +44,15 @@ class User:
         (self.home / "config" / "config.toml").write_text(text)
 
     def connect(
-        self, *arguments: str, era: str = MODERN, cwd: Path | None = None, **environ: str
+        self,
+        *arguments: str,
+        era: str = MODERN,
+        cwd: Path | None = None,
+        version: str = __version__,
+        **environ: str,
     ) -> Peer:
-        peer = Peer({**self.environ, **environ}, cwd or self.project, *arguments, era=era)
+        environ = {**self.environ, **environ}
+        peer = Peer(environ, cwd or self.project, *arguments, era=era, version=version)
         self.peers.append(peer)
         return peer
 

@@ -11,20 +11,36 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from toolfold import __version__
+
 PATIENCE_S = 40.0
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
+
+
+def toolfold_command(*arguments: str, version: str = __version__) -> list[str]:
+    """Return the command line of a toolfold, of another version if need be."""
+    if version == __version__:
+        return [sys.executable, "-m", "toolfold", *arguments]
+    code = f"import sys, toolfold; toolfold.__version__ = {version!r}\n"
+    code += "from toolfold.__main__ import main\nsys.exit(main())"
+    return [sys.executable, "-c", code, *arguments]
 
 
 class Peer:
     """One relay process, spoken to as a client does."""
 
     def __init__(
-        self, environ: dict[str, str], cwd: Path, *arguments: str, era: str = MODERN
+        self,
+        environ: dict[str, str],
+        cwd: Path,
+        *arguments: str,
+        era: str = MODERN,
+        version: str = __version__,
     ) -> None:
         self.era = era
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "toolfold", "mcp", *arguments],
+            toolfold_command("mcp", *arguments, version=version),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environ,
@@ -114,6 +130,47 @@ class Peer:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    assert "result" in answer, answer
+    return "\n".join(block["text"] for block in answer["result"]["content"])
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"still not: {what}"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def processes_with(text: str) -> set[int]:
+    """Return the processes whose command line or environment holds `text`."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            about = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if text.encode() in about and is_alive(int(entry.name)):
+            found.add(int(entry.name))
+    return found
+
+
+def kill(self) -> None:
+    self.process.kill()
+    self.process.wait()
 
 
 def text_of(answer: dict[str, Any]) -> str:

@@ -12,13 +12,13 @@ from relay.conftest import User
 from relay.peer import (
     LEGACY,
     MODERN,
-    descendants,
     is_alive,
     kill,
     processes_with,
     text_of,
     wait_until,
 )
+from serving import descendants
 from support import test_server
 
 from toolfold.relay.daemon import Daemon, take_lock
@@ -97,9 +97,7 @@ def test_a_changed_configuration_is_not_answered_from_before(user: User) -> None
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])
-def test_calls_cancellation_and_progress_pass_through(
-    user: User, tmp_path: Path, era: str
-) -> None:
+def test_calls_cancellation_and_progress_pass_through(user: User, tmp_path: Path, era: str) -> None:
     peer = user.connect(era=era)
     if era == LEGACY:
         peer.initialize()
@@ -145,7 +143,9 @@ def test_what_is_not_json_is_said_so_and_harms_nothing(user: User) -> None:
 
 def test_twenty_relays_at_once_share_one_daemon_and_one_server(user: User) -> None:
     peers = [user.connect() for _ in range(20)]
-    asked = [peer.begin(f"import world\n[world.where()['pid'], {n}]") for n, peer in enumerate(peers)]
+    asked = [
+        peer.begin(f"import world\n[world.where()['pid'], {n}]") for n, peer in enumerate(peers)
+    ]
 
     answers = [json.loads(text_of(p.answer_to(i))) for p, i in zip(peers, asked, strict=True)]
 
@@ -197,9 +197,7 @@ def _runs(user: User) -> list[dict[str, Any]]:
     return listed
 
 
-def test_a_client_that_leaves_takes_along_what_only_it_needed(
-    user: User, tmp_path: Path
-) -> None:
+def test_a_client_that_leaves_takes_along_what_only_it_needed(user: User, tmp_path: Path) -> None:
     user.configure(world=user.world(env={"MARK": "${MARK}"}))
     for leave in ("close", "kill"):
         staying, leaving = user.connect(MARK="stays"), user.connect(MARK="leaves")
@@ -238,7 +236,10 @@ def test_a_daemon_without_clients_ends_and_leaves_nothing(user: User) -> None:
 def test_two_hundred_calls_of_twenty_clients_are_not_mixed_up(user: User) -> None:
     peers = [user.connect() for _ in range(20)]
     asked = [
-        (peer, peer.begin(f"import world\n[int(world.double(number={client * 100 + n})), {client}]"))
+        (
+            peer,
+            peer.begin(f"import world\n[int(world.double(number={client * 100 + n})), {client}]"),
+        )
         for n in range(10)
         for client, peer in enumerate(peers)
     ]
@@ -301,4 +302,6 @@ def test_exactly_the_servers_of_a_named_file_are_served(user: User) -> None:
     peer = user.connect("--config", "other.json", "--set", "limits.calls=1")
 
     assert peer.run("import alone\nalone.double(number=5)") == "10"
-    assert "more than 1 tool call" in peer.run("import alone\nfor n in range(2): alone.double(number=n)")
+    assert "more than 1 tool call" in peer.run(
+        "import alone\nfor n in range(2): alone.double(number=n)"
+    )

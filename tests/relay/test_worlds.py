@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from relay.conftest import User
-from relay.peer import LEGACY, Peer, is_alive, wait_until
+from relay.peer import LEGACY, Peer, is_alive, text_of, toolfold_command, wait_until
+from serving import serve_command, serving
 from support import write_config
 
+from toolfold import __version__
 from toolfold.relay.daemon import Daemon
 
 pytestmark = pytest.mark.timeout(180)
@@ -97,7 +99,6 @@ def test_a_project_file_waits_for_trust_and_then_serves_that_project_only(
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)
 
-    assert "no server" in user.connect().run("import ours").lower() or True
     before = user.connect().run("import tools\nprint(tools.servers())")
     user.toolfold("trust")
     after = user.connect()
@@ -107,34 +108,25 @@ def test_a_project_file_waits_for_trust_and_then_serves_that_project_only(
     assert "ours" not in user.connect(cwd=other).run("import tools\nprint(tools.servers())")
 
 
-OLD_DAEMON = """
-import sys, toolfold
-toolfold.__version__ = "0.0.9"
-sys.argv = ["toolfold", "daemon"]
-from toolfold.__main__ import main
-sys.exit(main())
-"""
-
-
 def test_an_older_daemon_finishes_its_runs_and_is_replaced(user: User, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    old = subprocess.Popen(
-        [sys.executable, "-c", OLD_DAEMON, "toolfold", "daemon"],
-        env=user.environ,
-        stderr=subprocess.DEVNULL,
-    )
+    old = subprocess.Popen(toolfold_command("daemon", version="0.0.9"), env=user.environ)
     wait_until(Path(Daemon(user.environ).places.socket).exists, "the old daemon listens")
-    before = user.connect()
-    # A relay of the old version would not mind; ours replaces it at once. So the run that has to
-    # survive is that of a client which speaks to the old daemon as such a relay would.
-    assert before.run("1 + 1") == "2"
-    wait_until(lambda: old.poll() is not None, "the old daemon has ended")
+    early = user.connect(version="0.0.9")
+    run = early.begin(f"import world\nworld.wait_for(path={str(go)!r})")
+    wait_until(Path(f"{go}.waiting").exists, "a run is under way")
 
-    assert old.returncode == 0
+    late = user.connect()
+
+    assert late.run("1 + 1") == "2"
+    assert old.poll() is None
+    go.touch()
+    assert text_of(early.answer_to(run)) == "seen"
+    assert old.wait(60) == 0
+    assert early.run("2 + 2") == "4"
     status = user.status()
     assert status is not None
-    assert status["version"] != "0.0.9"
-    assert not go.exists()
+    assert (status["version"], len(status["clients"])) == (__version__, 2)
 
 
 def test_a_loopback_port_serves_where_there_are_no_sockets(user: User) -> None:
@@ -203,5 +195,29 @@ def test_a_stop_waits_for_runs_and_now_does_not(user: User, tmp_path: Path) -> N
         answer = peer.answer_to(run)
         assert stop.wait(60) == 0
         stop.stdout.close()
-        text = answer["result"]["content"][0]["text"]
-        assert text == "seen" if not now else "ended" in text
+        text = text_of(answer)
+        assert ("The run was ended with the daemon" in text) if now else (text == "seen")
+
+
+def test_serve_takes_the_daemons_place_and_relays_find_it(user: User) -> None:
+    peer = user.connect()
+    before = where(peer)
+    background = user.daemon()
+
+    command = serve_command(user.home / "config" / "mcp.json")
+    with (
+        serving(command, home=user.home) as first,
+        serving(command, home=user.home) as second,
+    ):
+        again = where(peer)
+        status = user.status()
+        assert first.url != second.url
+
+        assert status is not None
+        assert (status["pid"], status["foreground"]) == (first.process.pid, True)
+        assert not is_alive(background)
+        assert again["pid"] != before["pid"]
+        assert user.toolfold("stop").returncode == 0
+        assert first.process.wait(30) == 0
+        assert second.process.poll() is None
+    assert peer.run("1 + 1") == "2"

@@ -1,23 +1,19 @@
-"""An authorization server and the MCP server that it guards: `authorization.py [KEY=VALUE …]`.
-
-The line `listening on http://127.0.0.1:PORT/mcp` says it is ready. `lifetime=SECONDS` is what
-access tokens are said to last; they end only when told to. With `guard=calls` only calls need a
-login. `POST /control/NAME` gives an order; `GET /control` tells what has happened.
-"""
+"""An authorization server, and the MCP server that it guards, in the process of the test."""
 
 import base64
 import hashlib
-import json
 import secrets
 import socket
-import sys
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+import anyio
 import uvicorn
-from http_server import replaying
-from null import make_server
+from servers.null import make_server
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -44,6 +40,7 @@ class Authority:
         self.asked: list[dict[str, str]] = []
         self.denies = False
         self.is_broken = False
+        self.registers = True
 
     def routes(self) -> list[Route]:
         protected = "/.well-known/oauth-protected-resource/mcp"
@@ -56,8 +53,6 @@ class Authority:
             Route("/auth/authorize", self.authorize),
             Route("/auth/token", self.token, methods=["POST"]),
             Route("/auth/revoke", self.revoke, methods=["POST"]),
-            Route("/control", self.tell),
-            Route("/control/{order}", self.obey, methods=["POST"]),
         ]
 
     async def describe_resource(self, request: Request) -> Response:
@@ -70,12 +65,13 @@ class Authority:
         )
 
     async def describe(self, request: Request) -> Response:
+        registration = {"registration_endpoint": f"{self.issuer}/register"}
         return JSONResponse(
             {
+                **(registration if self.registers else {}),
                 "issuer": self.issuer,
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
-                "registration_endpoint": f"{self.issuer}/register",
                 "revocation_endpoint": f"{self.issuer}/revoke",
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
@@ -158,20 +154,14 @@ class Authority:
         self.access.discard(token)
         return Response(status_code=200)
 
-    async def tell(self, request: Request) -> Response:
-        return JSONResponse({**self.seen, "asked": self.asked})
+    def expire(self) -> None:
+        """End every access token; whoever has one has to renew it."""
+        self.access.clear()
 
-    async def obey(self, request: Request) -> Response:
-        order = request.path_params["order"]
-        if order in {"expire", "end"}:
-            self.access.clear()
-        if order == "end":
-            self.refresh.clear()
-        if order in {"deny", "allow"}:
-            self.denies = order == "deny"
-        if order in {"break", "mend"}:
-            self.is_broken = order == "break"
-        return Response(status_code=204)
+    def end(self) -> None:
+        """Take every login back."""
+        self.access.clear()
+        self.refresh.clear()
 
 
 class Guard:
@@ -183,20 +173,17 @@ class Guard:
         self._only_calls = only_calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        body = await request.body()
+        app: ASGIApp = self._app
+        if scope["type"] == "http" and not self._may_pass(Request(scope)):
+            metadata = f"{self._authority.base}/.well-known/oauth-protected-resource/mcp"
+            challenge = f'Bearer error="invalid_token", resource_metadata="{metadata}"'
+            app = Response("who are you?", 401, headers={"WWW-Authenticate": challenge})
+        await app(scope, receive, send)
+
+    def _may_pass(self, request: Request) -> bool:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        is_open = self._only_calls and not (body and json.loads(body).get("method") == "tools/call")
-        if is_open or token in self._authority.access:
-            await self._app(scope, replaying(body, receive), send)
-            return
-        metadata = f"{self._authority.base}/.well-known/oauth-protected-resource/mcp"
-        challenge = f'Bearer error="invalid_token", resource_metadata="{metadata}"'
-        refusal = Response("who are you?", 401, headers={"WWW-Authenticate": challenge})
-        await refusal(scope, receive, send)
+        is_call = request.headers.get("mcp-method") == "tools/call"
+        return token in self._authority.access or (self._only_calls and not is_call)
 
 
 def _refusal(error: str, *, status: int = 400) -> Response:
@@ -207,20 +194,24 @@ def _challenge(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-def main(*pairs: str) -> None:
-    options = dict(pair.split("=", 1) for pair in pairs)
+@asynccontextmanager
+async def serving(
+    *, lifetime_s: int = 3600, guards_only_calls: bool = False
+) -> AsyncIterator[Authority]:
+    """Serve both on a port of loopback.
+
+    `lifetime_s` is what access tokens are said to last; they end only when told to.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
-    base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    authority = Authority(base, int(options.get("lifetime", "3600")))
-    server = make_server().streamable_http_app()
-    guard = Guard(server, authority, only_calls=options.get("guard") == "calls")
+    authority = Authority(f"http://127.0.0.1:{listener.getsockname()[1]}", lifetime_s)
+    protected = make_server().streamable_http_app()
+    guard = Guard(protected, authority, only_calls=guards_only_calls)
     app = Starlette(
         routes=[*authority.routes(), Mount("/", app=guard)],
-        lifespan=lambda _: server.router.lifespan_context(server),
+        lifespan=lambda _: protected.router.lifespan_context(protected),
     )
-    print(f"listening on {authority.resource}", flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(server.serve, sockets=[listener]))
+        yield authority
+        server.should_exit = server.force_exit = True

@@ -65,7 +65,8 @@ def answer(method: str, params: dict[str, Any]) -> Any:
             }
         case "tools/call":
             value = globals()[params["name"]](params.get("arguments") or {})
-            return {"content": [{"type": "text", "text": json.dumps(value)}]}
+            text = value if isinstance(value, str) else json.dumps(value)
+            return {"content": [{"type": "text", "text": text}]}
     return None
 
 

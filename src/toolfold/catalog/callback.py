@@ -58,8 +58,8 @@ class Callback:
                     status, text = self._consider(await _target(stream))
                     await stream.send(_response(status, text))
                 except (anyio.EndOfStream, anyio.BrokenResourceError, ValueError):
-                    return
-        if status == "200 OK":
+                    pass  # not a browser, or one that did not stay for the page
+        if self._answer is not None:
             self._answered.set()
 
     def _consider(self, target: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ import mcp_types as types
 
 from toolfold.catalog.addresses import outward
 from toolfold.catalog.discovery import ToolIndex
+from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Ask
@@ -173,7 +174,7 @@ class Catalog:
             UpstreamError: The server failed, or the tool did.
         """
         upstream = self._upstreams[tool.server]
-        result = await upstream.call(tool.listed, arguments, on_wait=on_wait, ask=ask)
+        result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
         answer = to_answer(tool, result, keep)
         if answer.size > self._max_result_bytes:
             raise ToolFailed(
@@ -195,9 +196,7 @@ class Catalog:
             UpstreamError: The server failed.
         """
         upstream = self._upstreams[tool.server]
-        result = await upstream.call(
-            tool.listed, arguments, on_wait=lambda _why, _seconds: None, ask=ask
-        )
+        result = await upstream.run(calling(tool.listed, arguments), ask=ask)
         blocks = [outward(tool.module, block) for block in result.content]
         return result.model_copy(update={"content": blocks})
 

@@ -4,38 +4,21 @@ Servers up to 2025-11-25 ask by a request of their own, which does not name the 
 Later ones answer the call with their questions and expect it again, with the answers.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.context import ClientRequestContext
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from toolfold.catalog.errands import AnswerT, Errand
 from toolfold.catalog.questions import Ask, as_result, read_question, refuse
 from toolfold.clocks import PausableClock
 from toolfold.errors import QuestionRefused, ToolfoldError
 
 _MOST_ROUNDS: Final = 10
 _EMPTY_ROUND_S: Final = 0.05
-
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Errand(Generic[AnswerT]):
-    """A request to a server, which may have to be made more than once."""
-
-    name: str
-    """Of the tool, prompt or resource, for messages."""
-    make: Callable[[types.InputResponses | None, str | None], types.Request[Any, Any]]
-    """Makes the request, with the answers to what the server asked and the state it sent."""
-    kind: TypeAdapter[AnswerT | types.InputRequiredResult]
-    is_write: bool = False
-    may_repeat: bool = True
-    """Whether it may be sent again when it is not known whether it was done."""
 
 
 class Flights:

@@ -1,28 +1,16 @@
 """Log in to an HTTP server in the browser (OAuth 2.1, authorization code with PKCE)."""
 
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 import anyio
 import httpx2
 from mcp import Client, MCPError
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.client.auth.utils import (
-    build_oauth_authorization_server_metadata_discovery_urls,
-    is_valid_client_metadata_url,
-    union_scopes,
-)
-from mcp.shared.auth import (
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthMetadata,
-    OAuthToken,
-)
-from pydantic import AnyUrl, PrivateAttr, ValidationError
+from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
+from mcp.shared.auth import OAuthMetadata
+from pydantic import ValidationError
 
-from toolfold.catalog.callback import Callback, listening
+from toolfold.catalog.callback import listening
+from toolfold.catalog.login_provider import LoginProvider, NotOffered, Visit, insist_on_privacy
 from toolfold.catalog.logins import Login
 from toolfold.catalog.transport import http_streams
 from toolfold.config.faults import shown
@@ -30,10 +18,6 @@ from toolfold.config.servers import LoginOptions, ServerConfig
 from toolfold.errors import LoginFailed
 
 _METADATA_TIMEOUT_S: Final = 15.0
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-
-Visit = Callable[[str], Awaitable[None]]
-"""Has the user visit a page, without waiting until that is done."""
 
 
 async def log_in(
@@ -46,244 +30,53 @@ async def log_in(
     Raises:
         LoginFailed: The server cannot be reached, the login was refused, or took too long.
     """
-    _insist_on_privacy(server.url)
+    insist_on_privacy(server.url)
     metadata = await _fetch_metadata(server.oauth)
     try:
-        with anyio.fail_after(timeout_s):
-            async with listening(server.oauth.callback_port) as callback:
-                return await _ask(_Provider(server, callback, visit, metadata, earlier))
-    except TimeoutError:
-        raise LoginFailed(
-            f"Nobody logged in to {server.name!r} within {timeout_s:g} s. Run it again."
-        ) from None
-    except BaseExceptionGroup as group:
-        raise _first(group, LoginFailed) from group
+        async with listening(server.oauth.callback_port) as callback:
+            provider = LoginProvider(server, callback, visit, metadata, earlier)
+            with anyio.move_on_after(timeout_s):
+                return await _ask(server, provider)
+            raise _too_late(server, timeout_s, was_shown=provider.was_shown)
+    except ExceptionGroup as group:
+        raise _first(group, LoginFailed, Exception) from group
 
 
-async def _ask(provider: "_Provider") -> Login | None:
+async def _ask(server: ServerConfig, provider: LoginProvider) -> Login | None:
     """Connect until the server has asked for a login, or has shown that it will not."""
-    trouble = await provider.connect()
+    trouble = await _connect(server, provider)
     if provider.context.current_tokens is None and trouble is None:
         # It lists its tools to anyone, and may want a login for calls.
         provider.is_forced = True
-        trouble = await provider.connect()
+        trouble = await _connect(server, provider)
     if provider.context.current_tokens is not None:
         return provider.login()
-    if provider.is_forced and isinstance(trouble, _NotOffered):
+    if isinstance(trouble, NotOffered):
         return None
-    raise provider.explained(trouble)
+    raise _explained(server, provider, trouble)
 
 
-class _NotOffered(OAuthFlowError):
-    """The server does not publish where to log in."""
-
-
-class _Metadata(OAuthClientMetadata):
-    """What we say of ourselves; the SDK sets `scope` to what the server names."""
-
-    _only: str | None = PrivateAttr(default=None)
-    _also: str | None = PrivateAttr(default=None)
-
-    def settle_scope(self, *, only: str | None, also: str | None) -> None:
-        """Have the scope be `only`, or else include `also`, whatever it is set to."""
-        self._only, self._also = only, also
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "scope":
-            value = self._only or union_scopes(self._also, value)
-        super().__setattr__(name, value)
-
-
-class _Memory:
-    """Keeps tokens for the length of one login, so that nothing half-done is stored."""
-
-    def __init__(self, client: OAuthClientInformationFull | None) -> None:
-        self._client = client
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Not needed: the provider's context holds them."""
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._client = client_info
-
-
-class _Provider(OAuthClientProvider):
-    """The SDK's flow, for one login of one server."""
-
-    def __init__(
-        self,
-        server: ServerConfig,
-        callback: Callback,
-        visit: Visit,
-        metadata: OAuthMetadata | None,
-        earlier: Login | None,
-    ) -> None:
-        options = server.oauth
-        is_document = is_valid_client_metadata_url(options.client_id)
-        super().__init__(
-            server.url,
-            _client_metadata(options, callback.redirect_uri, earlier),
-            _Memory(None if is_document else _registered(options, callback.redirect_uri)),
-            redirect_handler=self._visit,
-            callback_handler=callback.wait,
-            client_metadata_url=options.client_id if is_document else None,
-        )
-        self.is_forced = False
-        """Whether to log in although the server has not asked for it."""
-        self._server = server
-        self._callback = callback
-        self._show = visit
-        self._metadata = metadata
-
-    async def connect(self) -> BaseException | None:
-        """Do what makes a server ask for a login. Return what went wrong, if anything did."""
-        try:
-            async with Client(http_streams(self._server, self, _ignore), cache=None) as client:
-                await client.list_tools()
-        except (MCPError, ValidationError, OSError, httpx2.HTTPError, OAuthFlowError) as error:
-            return error
-        except BaseExceptionGroup as group:
-            return _first(group, LoginFailed, OAuthFlowError, httpx2.HTTPError, Exception)
-        return None
-
-    def login(self) -> Login:
-        """Return what was granted."""
-        context = self.context
-        tokens, client, metadata = (
-            context.current_tokens,
-            context.client_info,
-            context.oauth_metadata,
-        )
-        if tokens is None or client is None:
-            raise LoginFailed(f"{self._server.name!r} granted nothing.")
-        lifetime = tokens.expires_in
-        with_resource = context.should_include_resource_param(context.protocol_version)
-        revocation = metadata.revocation_endpoint if metadata else None
-        return Login(
-            url=self._server.url,
-            access_token=tokens.access_token,
-            refresh_token=tokens.refresh_token,
-            expires_at=None if lifetime is None else time.time() + lifetime,
-            scope=tokens.scope,
-            resource=context.get_resource_url() if with_resource else None,
-            token_endpoint=self._get_token_endpoint(),
-            revocation_endpoint=str(revocation) if revocation else None,
-            client_id=client.client_id,
-            client_secret=client.client_secret,
-            auth_method=client.token_endpoint_auth_method,
-        )
-
-    def explained(self, trouble: BaseException | None) -> LoginFailed:
-        """Return `trouble` in words for the user."""
-        name = self._server.name
-        if isinstance(trouble, LoginFailed):
-            return trouble
-        if isinstance(trouble, OAuthFlowError):
-            # Wrapped errors of a parser quote what they could not read, which may be a secret.
-            is_quoting = "Invalid" in str(trouble)
-            reason = str(trouble).partition(":")[0] if is_quoting else str(trouble)
-            return LoginFailed(f"Logging in to {name!r} failed: {shown(reason, max_chars=300)}.")
-        reason = shown(str(trouble) or type(trouble).__name__)
-        return LoginFailed(f"{name!r} cannot be reached to log in: {reason}")
-
-    async def _auth_flow(
-        self, request: httpx2.Request
-    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Run the SDK's flow, until it has given tokens: nobody is to log in twice."""
-        if self.context.current_tokens is not None:
-            self._add_auth_header(request)
-            yield request
-            return
-        flow = super()._auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while True:
-                response = self._stand_in(outgoing, request)
-                if response is None:
-                    response = yield outgoing
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
-
-    def _stand_in(self, outgoing: httpx2.Request, asked: httpx2.Request) -> httpx2.Response | None:
-        """Answer in place of others what the user's entry, or our own wish to log in, decides."""
-        if outgoing is asked and self.is_forced and self.context.current_tokens is None:
-            return httpx2.Response(401, request=outgoing)
-        if self._metadata is not None and str(outgoing.url) in self._metadata_urls():
-            content = self._metadata.model_dump_json(exclude_none=True)
-            return httpx2.Response(200, content=content, request=outgoing)
-        return None
-
-    def _metadata_urls(self) -> list[str]:
-        return build_oauth_authorization_server_metadata_discovery_urls(
-            self.context.auth_server_url, self.context.server_url
-        )
-
-    def _expected_issuer(self) -> str:
-        """Return who has to be the issuer; by now all that the server publishes has been read."""
-        if self.is_forced and self.context.protected_resource_metadata is None:
-            raise _NotOffered
-        return str(self._metadata.issuer) if self._metadata else super()._expected_issuer()
-
-    async def _perform_authorization(self) -> httpx2.Request:
-        client, metadata = self.context.client_info, self.context.oauth_metadata
-        if client and client.client_secret and client.token_endpoint_auth_method is None:
-            client.token_endpoint_auth_method = _secret_method(metadata)
-        _insist_on_privacy(self._get_token_endpoint())
-        return await super()._perform_authorization()
-
-    async def _visit(self, authorization_url: str) -> None:
-        _insist_on_privacy(authorization_url)
-        self._callback.expect(authorization_url)
-        await self._show(authorization_url)
+async def _connect(server: ServerConfig, provider: LoginProvider) -> BaseException | None:
+    """Do what makes a server ask for a login. Return what went wrong, if anything did."""
+    try:
+        async with Client(http_streams(server, provider, _ignore), cache=None) as client:
+            await client.list_tools()
+    except (MCPError, ValidationError, OSError, httpx2.HTTPError, OAuthFlowError) as error:
+        return error
+    except ExceptionGroup as group:
+        return _first(group, LoginFailed, OAuthFlowError, httpx2.HTTPError, Exception)
+    return None
 
 
 async def _ignore(response: httpx2.Response) -> None:
     """See nothing in a response: the flow judges it."""
 
 
-def _client_metadata(options: LoginOptions, redirect_uri: str, earlier: Login | None) -> _Metadata:
-    metadata = _Metadata(redirect_uris=[AnyUrl(redirect_uri)], client_name="toolfold")
-    also = union_scopes(earlier.scope, earlier.wanted_scope) if earlier else None
-    metadata.settle_scope(
-        only=" ".join(options.scopes) or None,
-        also=also if earlier and earlier.wanted_scope else None,
-    )
-    return metadata
-
-
-def _registered(options: LoginOptions, redirect_uri: str) -> OAuthClientInformationFull | None:
-    """Return the client that the user registered, if so."""
-    if not options.client_id:
-        return None
-    return OAuthClientInformationFull(
-        client_id=options.client_id,
-        client_secret=options.client_secret or None,
-        redirect_uris=[AnyUrl(redirect_uri)],
-        token_endpoint_auth_method=None if options.client_secret else "none",
-    )
-
-
-def _secret_method(metadata: OAuthMetadata | None) -> str:
-    """Choose how to show the secret: Basic is what every server has to take (RFC 6749)."""
-    supported = metadata.token_endpoint_auth_methods_supported if metadata else None
-    is_basic = supported is None or "client_secret_basic" in supported
-    return "client_secret_basic" if is_basic else "client_secret_post"
-
-
 async def _fetch_metadata(options: LoginOptions) -> OAuthMetadata | None:
     """Read the description that the user's entry names, if it names one."""
     if not options.metadata_url:
         return None
-    _insist_on_privacy(options.metadata_url)
+    insist_on_privacy(options.metadata_url)
     try:
         async with httpx2.AsyncClient(timeout=_METADATA_TIMEOUT_S) as http:
             response = await http.get(options.metadata_url)
@@ -296,14 +89,42 @@ async def _fetch_metadata(options: LoginOptions) -> OAuthMetadata | None:
         ) from error
 
 
-def _insist_on_privacy(url: str) -> None:
-    """Refuse to have tokens travel where others can read them."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
-        raise LoginFailed(
-            f"{parts.scheme}://{parts.hostname} is not encrypted: a login sent there could be read "
-            "by others. Use https."
+def _too_late(server: ServerConfig, timeout_s: float, *, was_shown: bool) -> LoginFailed:
+    """Say who has been waited for in vain."""
+    if was_shown:
+        return LoginFailed(
+            f"Nobody logged in to {server.name!r} within {timeout_s:g} s. "
+            "Run it again, and open the page in a browser on this machine."
         )
+    return LoginFailed(
+        f"{server.name!r} did not answer within {timeout_s:g} s, so nobody could log in."
+    )
+
+
+def _explained(
+    server: ServerConfig, provider: LoginProvider, trouble: BaseException | None
+) -> LoginFailed:
+    """Say what went wrong, and what the user can do about it."""
+    if isinstance(trouble, LoginFailed):
+        return trouble
+    if not isinstance(trouble, OAuthFlowError):
+        reason = shown(str(trouble) or type(trouble).__name__)
+        return LoginFailed(f"{server.name!r} cannot be reached to log in: {reason}")
+    known = provider.context.oauth_metadata
+    if known is None and provider.context.protected_resource_metadata is None:
+        return LoginFailed(
+            f"{server.name!r} refuses us, and offers no way to log in. It may want a token: put "
+            f"that under `headers` in {server.source}."
+        )
+    # "Invalid token response: …" goes on to quote that response, secrets and all.
+    words = str(trouble)
+    reason = shown(words.partition(":")[0] if words.startswith("Invalid ") else words)
+    if isinstance(trouble, OAuthRegistrationError) and known and not known.registration_endpoint:
+        reason = (
+            f"{known.issuer} does not register programs by itself. Register one there, and put its "
+            f"`clientId` under `oauth` in {server.source}"
+        )
+    return LoginFailed(f"Logging in to {server.name!r} failed: {reason}.")
 
 
 def _first(group: BaseExceptionGroup[BaseException], *kinds: type[BaseException]) -> BaseException:

@@ -23,6 +23,7 @@ if sys.platform != "win32":
     import fcntl
 
 _LOCK_POLL_S: Final = 0.02
+_LONGEST_LIFETIME_S: Final = 1e10
 _EXPIRY_SLACK_S: Final = 2.0  # so that a token does not end on its way
 
 
@@ -181,15 +182,35 @@ def needs_login(server: ServerConfig, directories: Directories) -> bool:
     return login_state(server, directories).status in {"absent", "ended"}
 
 
+def expiry(lifetime: object, now: float) -> float | None:
+    """Return when a token ends of which a server says that it lasts so many seconds, if it does."""
+    try:
+        seconds = float(str(lifetime))
+    except ValueError:
+        return None
+    return now + seconds if 0 <= seconds < _LONGEST_LIFETIME_S else None
+
+
 def shown_time(timestamp: float) -> str:
     """Return a time as the user's clock shows it."""
     return datetime.fromtimestamp(timestamp, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _parse(content: bytes) -> Login:
-    entries: dict[str, Any] = json.loads(content)
+    """Read a login that we wrote.
+
+    Raises:
+        ValueError, TypeError: It is not one.
+    """
+    entries: Any = json.loads(content)
     known = {each.name for each in fields(Login)}
-    return Login(**{key: value for key, value in entries.items() if key in known})
+    login = Login(**{key: entries[key] for key in known.intersection(entries)})
+    texts = (login.url, login.access_token, login.token_endpoint, login.client_id)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is missing")
+    if not isinstance(login.expires_at, int | float | None):
+        raise TypeError("the time is not a number")
+    return login
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -15,6 +15,7 @@ from toolfold.catalog.addresses import (
     outward_contents,
     prompt_names,
 )
+from toolfold.catalog.errands import completing, prompting, reading
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.upstream import Upstream
@@ -126,7 +127,7 @@ class Offered:
             UpstreamError: The server failed.
         """
         module, inner = await self._find_prompt(name)
-        result = await self._find(module)[1].prompt(inner, arguments, ask=ask)
+        result = await self._find(module)[1].run(prompting(inner, arguments), ask=ask)
         self._refuse_if_large(name, len(result.model_dump_json()))
         messages = [
             message.model_copy(update={"content": outward(module, message.content)})
@@ -143,7 +144,7 @@ class Offered:
         """
         module, upstream = self._find(server)
         try:
-            result = await upstream.read(uri, ask=ask)
+            result = await upstream.run(reading(uri), ask=ask)
         except ToolFailed as error:
             raise ToolFailed(f"{error}{self._nearest_uri(module, uri)}") from error
         sizes = (
@@ -178,7 +179,7 @@ class Offered:
         offers = upstream.known_offers
         if offers is None or "completions" not in offers.capabilities:
             return types.CompleteResult(completion=types.Completion(values=[]))
-        return await upstream.complete(inner.model_copy(update={"meta": None}))
+        return await upstream.run(completing(inner.model_copy(update={"meta": None})))
 
     async def _find_prompt(self, name: str) -> tuple[str, str]:
         """Return module and own name of a prompt."""

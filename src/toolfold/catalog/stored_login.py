@@ -13,7 +13,7 @@ import anyio
 import httpx2
 from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 
-from toolfold.catalog.logins import Login, Logins
+from toolfold.catalog.logins import Login, Logins, expiry
 from toolfold.config.servers import ServerConfig
 from toolfold.errors import StoreError
 from toolfold.jsontypes import JsonObject
@@ -21,6 +21,7 @@ from toolfold.jsontypes import JsonObject
 _log = logging.getLogger(__name__)
 
 _RENEWAL_TIMEOUT_S: Final = 15.0
+_PAUSE_S: Final = 1.0
 _LONGEST_SCOPE_CHARS: Final = 2000
 _NOT_THE_LOGINS_FAULT: Final = frozenset({"server_error", "temporarily_unavailable", "slow_down"})
 
@@ -38,15 +39,18 @@ class StoredLogin(httpx2.Auth):
         self._login: Login | None = None
         self._stamp: tuple[int, int, int] | None = None
         self._trouble: str | None = None
+        self._try_again_at = 0.0
         self.fault: str | None = None
-        """Why requests are refused, as a sentence without the server's name; None once one is not."""
+        """Why requests are refused, as a sentence without the server's name; None if none is."""
 
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send the request with the login; once more with a renewed one if it is refused."""
         login = self._current()
-        if login is not None and login.can_renew and login.is_expired(time.time()):
+        if login is None:
+            self._trouble = None
+        elif login.can_renew and login.is_expired(time.time()):
             login = await self._renewed(login) or login
         response = yield _authorized(request, login)
         if response.status_code == 401 and login is not None:
@@ -65,7 +69,6 @@ class StoredLogin(httpx2.Auth):
 
     async def _renewed(self, used: Login) -> Login | None:
         """Return a login newer than `used`: another process's if there is one, else a renewal."""
-        self._trouble = None
         try:
             async with self._logins.locked(self._server):
                 login = self._logins.load(self._server)
@@ -73,22 +76,27 @@ class StoredLogin(httpx2.Auth):
                     return None
                 if login.access_token != used.access_token and not login.is_expired(time.time()):
                     return login
-                return await self._renew(login) if login.can_renew else None
+                if not login.can_renew:
+                    self._trouble = None
+                    return None
+                # Whoever waited for the lock need not wait for the same silence once more.
+                return await self._renew(login) if time.monotonic() >= self._try_again_at else None
         except StoreError as error:
             self._trouble = f"its login cannot be renewed: {error}"
             return None
 
     async def _renew(self, login: Login) -> Login | None:
+        self._trouble = None
+        reason = f"no answer within {_RENEWAL_TIMEOUT_S:g} s"
         # Shielded: an answer that nobody keeps may hold the only refresh token that still works.
         with anyio.move_on_after(_RENEWAL_TIMEOUT_S, shield=True):
             try:
                 async with httpx2.AsyncClient(timeout=_RENEWAL_TIMEOUT_S) as http:
                     response = await http.send(renewal_request(login))
+                return self._take(login, response)
             except httpx2.HTTPError as error:
-                self._trouble = self._not_renewed(login, str(error) or type(error).__name__)
-                return None
-            return self._take(login, response)
-        self._trouble = self._not_renewed(login, f"no answer within {_RENEWAL_TIMEOUT_S:g} s")
+                reason = str(error) or type(error).__name__
+        self._put_off(login, reason)
         return None
 
     def _take(self, login: Login, response: httpx2.Response) -> Login | None:
@@ -104,8 +112,7 @@ class StoredLogin(httpx2.Auth):
         if _is_refusal(response.status_code, answer):
             self._logins.save(self._server, replace(login, is_refused=True))
         else:
-            reason = f"it answered with status {response.status_code}"
-            self._trouble = self._not_renewed(login, reason)
+            self._put_off(login, f"it answered with status {response.status_code}")
         return None
 
     async def _judge(self, response: httpx2.Response) -> None:
@@ -138,9 +145,13 @@ class StoredLogin(httpx2.Auth):
         except StoreError as error:
             self.fault = f"{self.fault} ({error})"
 
-    def _not_renewed(self, login: Login, reason: str) -> str:
+    def _put_off(self, login: Login, reason: str) -> None:
+        """Note that renewing did not work, and may work later."""
         host = httpx2.URL(login.token_endpoint).host
-        return f"its login has ended and {host} did not renew it: {reason}. It is tried again."
+        self._try_again_at = time.monotonic() + _PAUSE_S
+        self._trouble = (
+            f"its login has ended and {host} did not renew it: {reason}. It will be tried again."
+        )
 
 
 def renewal_request(login: Login) -> httpx2.Request:
@@ -165,17 +176,12 @@ def client_request(login: Login, endpoint: str, form: dict[str, str]) -> httpx2.
 
 def _granted(answer: JsonObject, now: float) -> dict[str, Any]:
     """Return what an answer of the token endpoint changes in a login: what it leaves out stays."""
-    changed: dict[str, Any] = {"access_token": answer["access_token"], "expires_at": None}
-    for name in ("refresh_token", "scope"):
-        if isinstance(answer.get(name), str):
-            changed[name] = answer[name]
-    lifetime = answer.get("expires_in")
-    if isinstance(lifetime, int | float | str):
-        try:
-            changed["expires_at"] = now + float(lifetime)
-        except ValueError:
-            return changed
-    return changed
+    texts = {
+        name: answer[name]
+        for name in ("access_token", "refresh_token", "scope")
+        if isinstance(answer.get(name), str)
+    }
+    return {**texts, "expires_at": expiry(answer.get("expires_in"), now)}
 
 
 def _is_refusal(status: int, answer: JsonObject) -> bool:

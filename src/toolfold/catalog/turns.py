@@ -27,6 +27,7 @@ class Turn:
         self._places = places
         self._writing = writing
         self._is_held = False
+        self._is_over = False
         self._pauses = 0
 
     async def __aenter__(self) -> "Turn":
@@ -39,6 +40,7 @@ class Turn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._is_over = True
         self._release()
 
     @asynccontextmanager
@@ -50,7 +52,7 @@ class Turn:
             yield
         finally:
             self._pauses -= 1
-        if not self._pauses:
+        if not self._pauses and not self._is_over:
             await self._acquire()
 
     async def _acquire(self) -> None:
@@ -63,6 +65,8 @@ class Turn:
                 self._writing.release()
             raise
         self._is_held = True
+        if self._is_over:  # the call ended while its question waited for the turn
+            self._release()
 
     def _release(self) -> None:
         if self._is_held:

@@ -18,9 +18,10 @@ import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from toolfold.catalog.flights import AnswerT, Errand, Flights
+from toolfold.catalog.errands import AnswerT, Errand
+from toolfold.catalog.flights import Flights
 from toolfold.catalog.listing import ListingCache, listed_tool
 from toolfold.catalog.logins import Logins
 from toolfold.catalog.observed import ObservedShapes
@@ -32,7 +33,6 @@ from toolfold.catalog.transport import Line, Start
 from toolfold.catalog.turns import Turn, Turns
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
-from toolfold.jsontypes import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -40,18 +40,6 @@ _LONGEST_BACKOFF_S: Final = 30.0
 _REFUSED_BACKOFF_S: Final = 2.0  # whoever has just logged in should not have to wait
 _ATTEMPTS: Final = 4
 _LONGEST_LISTING_PAGES: Final = 200
-_ANSWER: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult]] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
-_PROMPT: Final[TypeAdapter[types.GetPromptResult | types.InputRequiredResult]] = TypeAdapter(
-    types.GetPromptResult | types.InputRequiredResult
-)
-_CONTENTS: Final[TypeAdapter[types.ReadResourceResult | types.InputRequiredResult]] = TypeAdapter(
-    types.ReadResourceResult | types.InputRequiredResult
-)
-_COMPLETION: Final[TypeAdapter[types.CompleteResult | types.InputRequiredResult]] = TypeAdapter(
-    types.CompleteResult | types.InputRequiredResult
-)
 _CHANGES: Final = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
@@ -169,10 +157,14 @@ class Upstream:
             raise self._unavailable(self.fault or "it listed nothing")
         return self._listing
 
-    async def call(
-        self, tool: ListedTool, arguments: JsonObject, *, on_wait: OnWait, ask: Ask | None = None
-    ) -> types.CallToolResult:
-        """Call a tool and return the server's answer, whatever it says.
+    async def run(
+        self,
+        errand: Errand[AnswerT],
+        *,
+        on_wait: OnWait = lambda _why, _seconds: None,
+        ask: Ask | None = None,
+    ) -> AnswerT:
+        """Call a tool, read a resource, get a prompt: return the answer, whatever it says.
 
         Calls of tools not marked read-only go one at a time. A call is repeated only when the
         server refused it for now or was lost, and only if the tool is read-only or idempotent.
@@ -185,65 +177,6 @@ class Upstream:
             QuestionRefused: It asks what cannot be put to the user.
             QuestionExpired: The user did not answer.
         """
-
-        def make(
-            responses: types.InputResponses | None, state: str | None
-        ) -> types.CallToolRequest:
-            params = types.CallToolRequestParams(
-                name=tool.name, arguments=arguments, input_responses=responses, request_state=state
-            )
-            return types.CallToolRequest(params=params)
-
-        errand = Errand(
-            name=tool.name,
-            make=make,
-            kind=_ANSWER,
-            is_write=not tool.read_only,
-            may_repeat=tool.read_only or tool.idempotent,
-        )
-        return await self._run(errand, on_wait=on_wait, ask=ask)
-
-    async def prompt(
-        self, name: str, arguments: dict[str, str] | None, *, ask: Ask | None
-    ) -> types.GetPromptResult:
-        """Return a prompt filled in; raises as `call` does."""
-
-        def make(
-            responses: types.InputResponses | None, state: str | None
-        ) -> types.GetPromptRequest:
-            params = types.GetPromptRequestParams(
-                name=name, arguments=arguments, input_responses=responses, request_state=state
-            )
-            return types.GetPromptRequest(params=params)
-
-        return await self._run(Errand(name=name, make=make, kind=_PROMPT), ask=ask)
-
-    async def read(self, uri: str, *, ask: Ask | None) -> types.ReadResourceResult:
-        """Return what a resource holds; raises as `call` does."""
-
-        def make(
-            responses: types.InputResponses | None, state: str | None
-        ) -> types.ReadResourceRequest:
-            params = types.ReadResourceRequestParams(
-                uri=uri, input_responses=responses, request_state=state
-            )
-            return types.ReadResourceRequest(params=params)
-
-        return await self._run(Errand(name=uri, make=make, kind=_CONTENTS), ask=ask)
-
-    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Return what may complete an argument; raises as `call` does."""
-        request = types.CompleteRequest(params=params)
-        name = params.argument.name
-        return await self._run(Errand(name=name, make=lambda *_: request, kind=_COMPLETION))
-
-    async def _run(
-        self,
-        errand: Errand[AnswerT],
-        *,
-        on_wait: OnWait = lambda _why, _seconds: None,
-        ask: Ask | None = None,
-    ) -> AnswerT:
         async with self._turns.take(is_write=errand.is_write) as turn:
             asking = None if ask is None else _yielding(turn, ask)
             for _ in range(_ATTEMPTS - 1):

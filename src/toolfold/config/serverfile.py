@@ -177,9 +177,9 @@ class _Place:
         return home_of(self.source) / self.fill(text) if text else self.cwd
 
 
-def _url(filled: str) -> str:
+def _url(filled: str, key: str = "url") -> str:
     if not re.match(r"https?://[^/\s]", filled, re.IGNORECASE):
-        raise ConfigError("`url` must begin with http:// or https://")
+        raise ConfigError(f"`{key}` must begin with http:// or https://")
     return filled
 
 
@@ -213,7 +213,7 @@ def _login_options(entry: Entry, place: _Place) -> LoginOptions:
             client_id=place.fill(oauth.string("clientId")),
             client_secret=place.fill(oauth.string("clientSecret")),
             callback_port=_port(oauth, "callbackPort"),
-            metadata_url=_url(metadata_url) if metadata_url else "",
+            metadata_url=_url(metadata_url, "authServerMetadataUrl") if metadata_url else "",
             scopes=_scopes(oauth),
         )
     except ConfigError as error:

@@ -115,11 +115,11 @@ def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     serve = commands.add_parser(
-        "serve", parents=[shared], help="serve execute_code over HTTP, in the foreground"
+        "serve", parents=[shared], help="be the daemon in the foreground, and serve HTTP"
     )
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
-    serve.set_defaults(command="serve", module="http")
+    serve.set_defaults(command="serve", module="serving")
 
 
 def _add_daemon(commands: Any) -> None:

@@ -15,7 +15,7 @@ from toolfold.app import App, running_app
 from toolfold.config.settings import Config
 from toolfold.entrypoints import doctor as examination
 from toolfold.entrypoints.mcp_server import serve_stdio
-from toolfold.entrypoints.options import config_of
+from toolfold.entrypoints.options import config_of, written_options
 from toolfold.entrypoints.trusting import trust_project
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.report import RunResult
@@ -57,7 +57,9 @@ def doctor(arguments: Namespace) -> int:
     """Connect to every server and say what works."""
     config = config_of(arguments)
     examination.print_configuration(config)
-    return with_app(config, examination.examine)
+    relay_works = examination.examine_relay(written_options(arguments))
+    status = with_app(config, examination.examine)
+    return status or int(not relay_works)
 
 
 def learn_tools(config: Config) -> None:
@@ -72,8 +74,7 @@ def learn_tools(config: Config) -> None:
 
 def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
     """Do something with a running app; a signal ends it in order."""
-    logging.basicConfig(level=logging.WARNING, format="toolfold: %(message)s")
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the catalog words its troubles itself
+    quieten_logs()
 
     async def main() -> int:
         status = 128 + signal.SIGTERM
@@ -89,6 +90,12 @@ def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
         return status
 
     return anyio.run(main)
+
+
+def quieten_logs() -> None:
+    """Log what a person at a terminal should know, and no more."""
+    logging.basicConfig(level=logging.WARNING, format="toolfold: %(message)s")
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the catalog words its troubles itself
 
 
 async def _cancel_on_signal(scope: anyio.CancelScope) -> None:

@@ -6,12 +6,13 @@ variables its configuration names; it gives those and nothing else. From then on
 
 import hmac
 import logging
+import math
 import os
 import secrets
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,12 +27,11 @@ from toolfold import __version__
 from toolfold.app import App, Shared, running_shared
 from toolfold.catalog.orphans import end_orphans
 from toolfold.config.files import replace_file
-from toolfold.config.settings import Config, load_config
-from toolfold.config.wanted import variables_named
+from toolfold.config.settings import Config
+from toolfold.entrypoints.client_place import ClientPlace
 from toolfold.entrypoints.lines import InFlight, LineStream, serve_lines
 from toolfold.entrypoints.losses import describe_losses
 from toolfold.entrypoints.mcp_server import make_server
-from toolfold.entrypoints.options import read_overrides
 from toolfold.entrypoints.rehearsal import keep_manifest
 from toolfold.entrypoints.worlds import Worlds
 from toolfold.errors import ToolfoldError
@@ -56,19 +56,28 @@ class _Client:
 class Daemon:
     """Serves clients on a local socket until it is idle for long, or told to end."""
 
-    def __init__(self, config: Config, shared: Shared, reach: Reach, lock: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        shared: Shared,
+        reach: Reach,
+        lock: int,
+        *,
+        on_stop: Callable[[], None] | None = None,
+    ) -> None:
+        """In the foreground it does not end by itself, and `on_stop` ends what is beside it."""
         settings = config.settings
         self._shared = shared
         self._reach = reach
         self._lock: int | None = lock
-        self._idle_s = settings.daemon_idle_s
+        self._on_stop = on_stop
+        self._idle_s = settings.daemon_idle_s if on_stop is None else math.inf
         self._worlds = Worlds(shared, linger_s=settings.linger_s)
         self._clients: set[_Client] = set()
         self._started = time.time()
         self._token = "" if not reach.uses_port else secrets.token_urlsafe(24)
         self._changed = anyio.Event()
         self._draining = anyio.Event()
-        self._ended = anyio.Event()
         self._background: TaskGroup | None = None
 
     async def serve(self) -> None:
@@ -92,10 +101,18 @@ class Daemon:
         """Take no new clients, let those that wait for an answer have it, then end."""
         self._draining.set()
 
+    def stop(self, *, now: bool) -> None:
+        """End because a person asked for it."""
+        if self._on_stop is not None:
+            self._on_stop()
+        elif now:
+            self.end()
+        else:
+            self.drain()
+
     def end(self) -> None:
         """End now."""
         self._draining.set()
-        self._ended.set()
         if self._background is not None:
             self._background.cancel_scope.cancel()
 
@@ -152,7 +169,7 @@ class Daemon:
                 return
             except ToolfoldError as error:
                 await lines.send(encode({"error": str(error)}))
-            except Exception:
+            except Exception:  # noqa: BLE001  # the outer edge
                 _log.exception("A connection ended with an error.")
 
     async def _welcome(self, hello: dict[str, Any], lines: LineStream) -> None:
@@ -162,14 +179,14 @@ class Daemon:
             case "status":
                 await lines.send(encode(self.status()))
             case "stop":
-                await lines.send(encode({"pid": os.getpid(), "in_flight": self._in_flight}))
-                self.end() if hello.get("now") else self.drain()
+                await lines.send(encode({**self.status(), "in_flight": self._in_flight}))
+                self.stop(now=bool(hello.get("now")))
             case _:
                 await lines.send(encode({"error": "This daemon does not know that request."}))
 
     async def _greet(self, hello: dict[str, Any], lines: LineStream) -> None:
-        world = _World.read(hello)
-        needs = await anyio.to_thread.run_sync(world.variables)
+        place = ClientPlace.read(hello)
+        needs = await anyio.to_thread.run_sync(place.variables)
         greeting = {"wire": WIRE, "version": __version__, "pid": os.getpid(), "needs": needs}
         await lines.send(encode(greeting))
         with anyio.fail_after(_GREETING_S):
@@ -178,7 +195,7 @@ class Daemon:
             _log.info("A newer toolfold takes over.")
             self.drain()
             return
-        config = await anyio.to_thread.run_sync(world.config, reply.get("environ", {}))
+        config = await anyio.to_thread.run_sync(place.config, reply.get("environ", {}))
         async with self._worlds.enter(config) as app:
             await self._serve(app, hello, reply.get("lost", []), lines)
 
@@ -230,7 +247,8 @@ class Daemon:
             "pid": os.getpid(),
             "version": __version__,
             "started": self._started,
-            "idle_s": self._idle_s,
+            "idle_s": self._idle_s if math.isfinite(self._idle_s) else None,
+            "foreground": self._on_stop is not None,
             "clients": [
                 {
                     "id": client.id,
@@ -246,43 +264,6 @@ class Daemon:
                 for upstream in sorted(self._shared.upstreams.upstreams, key=lambda u: u.name)
             ],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _World:
-    """What a client said of where it is."""
-
-    cwd: Path
-    config_file: Path | None
-    overrides: dict[str, object]
-    environ: dict[str, str]
-
-    @classmethod
-    def read(cls, hello: dict[str, Any]) -> "_World":
-        return cls(
-            cwd=Path(hello["cwd"]),
-            config_file=Path(hello["config"]) if hello.get("config") else None,
-            overrides=read_overrides(hello["set"]),
-            environ=dict(hello["environ"]),
-        )
-
-    def variables(self) -> list[str]:
-        """Return the variables that its configuration names."""
-        return variables_named(
-            config_file=self.config_file,
-            cwd=self.cwd,
-            environ=self.environ,
-            overrides=self.overrides,
-        )
-
-    def config(self, variables: dict[str, str]) -> Config:
-        """Return its configuration."""
-        return load_config(
-            config_file=self.config_file,
-            cwd=self.cwd,
-            environ={**variables, **self.environ},
-            overrides=self.overrides,
-        )
 
 
 def run_daemon(config: Config, reach: Reach, lock: int) -> None:

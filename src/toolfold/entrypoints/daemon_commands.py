@@ -27,7 +27,7 @@ def daemon(arguments: Namespace) -> int:
     from toolfold.config.settings import load_config
     from toolfold.entrypoints.daemon import run_daemon
 
-    reach = _reach()
+    reach = find_daemon()
     reach.places.make()
     lock = arguments.lock if arguments.lock is not None else take_lock(reach.places.lock)
     if lock is None:
@@ -38,7 +38,7 @@ def daemon(arguments: Namespace) -> int:
 
 def status(arguments: Namespace) -> int:
     """Say whether the daemon runs, and for whom."""
-    reach = _reach()
+    reach = find_daemon()
     answer = ask_daemon(reach, "status")
     if arguments.json:
         print(json.dumps(answer, indent=2))
@@ -51,7 +51,7 @@ def status(arguments: Namespace) -> int:
 
 def stop(arguments: Namespace) -> int:
     """End the daemon once nobody waits for an answer, or at once."""
-    reach = _reach()
+    reach = find_daemon()
     answer = ask_daemon(reach, "stop", now=arguments.now)
     if answer is None:
         print("The daemon is not running.")
@@ -100,7 +100,12 @@ def ask_daemon(reach: Daemon, kind: str, **details: object) -> dict[str, Any] | 
     return decode(received)
 
 
-def _reach() -> Daemon:
+def find_daemon() -> Daemon:
+    """Return the daemon of this user, whether it runs or not.
+
+    Raises:
+        ConfigError: There is no place where it could be.
+    """
     try:
         return Daemon(dict(os.environ))
     except Misplaced as error:
@@ -118,7 +123,7 @@ def _print_status(answer: dict[str, Any]) -> None:
         )
     for server in answer["servers"]:
         print(f"server    {server['name']}: {server['fault'] or server['state']}")
-    if not answer["clients"]:
+    if not answer["clients"] and answer["idle_s"] is not None:
         print(f"No clients: it ends itself after {answer['idle_s']:g} s without any.")
 
 

@@ -1,6 +1,7 @@
 """`toolfold doctor`: say of each part whether it works, and what to do where it does not."""
 
 import time
+from collections.abc import Sequence
 
 import anyio
 
@@ -10,6 +11,7 @@ from toolfold.catalog.logins import login_state
 from toolfold.config.servers import ServerFault
 from toolfold.config.settings import Config, current_directory, environment
 from toolfold.entrypoints.install.drift import drift
+from toolfold.entrypoints.probe import probe_relay
 
 
 def print_configuration(config: Config) -> None:
@@ -23,6 +25,13 @@ def print_configuration(config: Config) -> None:
             print(f"!         {fault}")
     for line in drift(config.directories, environment(), current_directory()):
         print(f"!         {line}")
+
+
+def examine_relay(options: Sequence[str]) -> bool:
+    """Try what clients start, and print whether it works."""
+    works, detail = probe_relay(options)
+    _line(works, "daemon", detail, None)
+    return works
 
 
 async def examine(app: App) -> int:

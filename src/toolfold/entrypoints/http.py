@@ -1,6 +1,5 @@
-"""`toolfold serve`: MCP at `/mcp` and the state of things at `/health`, over HTTP."""
+"""MCP at `/mcp` and the state of things at `/health`, over HTTP."""
 
-from argparse import Namespace
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -11,24 +10,9 @@ from starlette.routing import Route
 from toolfold import __version__
 from toolfold.app import App
 from toolfold.catalog.catalog import ServerStatus
-from toolfold.entrypoints.commands import with_app
 from toolfold.entrypoints.http_guard import Doorkeeper
 from toolfold.entrypoints.http_stack import mcp_app, serve_asgi
 from toolfold.entrypoints.mcp_server import make_server
-from toolfold.entrypoints.options import config_of
-
-
-def serve(arguments: Namespace) -> int:
-    """Serve MCP over HTTP in the foreground until a signal comes."""
-    flags = {"host": arguments.host, "port": arguments.port}
-    arguments.set += [f"{name}={value}" for name, value in flags.items() if value is not None]
-
-    async def action(app: App) -> int:
-        settings = app.config.settings
-        await serve_http(app, host=settings.host, port=settings.port, started=_announce)
-        return 0
-
-    return with_app(config_of(arguments), action)
 
 
 async def serve_http(app: App, *, host: str, port: int, started: Callable[[str], None]) -> None:
@@ -57,10 +41,6 @@ def http_app(app: App) -> Starlette:
         ),
         routes=[Route("/health", health)],
     )
-
-
-def _announce(url: str) -> None:
-    print(f"toolfold: serving MCP at {url}", flush=True)
 
 
 def _state(status: ServerStatus) -> dict[str, object]:

@@ -96,7 +96,7 @@ class Guard:
             return
         body: bytes | int = 408
         with anyio.move_on_after(BODY_TIME_S):
-            body = await _read_body(scope, receive)
+            body = await _read_body(receive)
         if isinstance(body, int):
             await refusal(body, scope, {"connection": "close"})(scope, receive, send)
             return
@@ -136,21 +136,22 @@ def replaying(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes | int:
-    """Return the body, or the status to refuse it with."""
-    declared = Headers(scope=scope).get("content-length", "0")
-    if declared.isdecimal() and int(declared) > MAX_BODY_BYTES:
-        return 413
+async def _read_body(receive: Receive) -> bytes | int:
+    """Return the body, or the status to refuse it with.
+
+    One that is too large is read to its end: a client that is still sending would not see why.
+    """
     body = bytearray()
+    size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return 400
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
-            return 413
+        size += len(message.get("body", b""))
+        if size <= MAX_BODY_BYTES:
+            body += message.get("body", b"")
         if not message.get("more_body", False):
-            return bytes(body)
+            return bytes(body) if size <= MAX_BODY_BYTES else 413
 
 
 def _is_bare(start: Message) -> bool:

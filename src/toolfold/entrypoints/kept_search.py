@@ -56,4 +56,3 @@ def path_of(arguments: Namespace) -> str:
     data = known.encode(errors="replace")
     name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
     return f"{home}/cache/search/{name}.json" if home else f"{cache}/toolfold/search/{name}.json"
-

@@ -68,11 +68,11 @@ class InFlight:
 
     def see_in(self, message: Any) -> None:
         """Note what came from the peer."""
-        if isinstance(message, types.JSONRPCRequest) and message.method != "subscriptions/listen":
+        method = getattr(message, "method", "")
+        if isinstance(message, types.JSONRPCRequest) and method != "subscriptions/listen":
             self._keys.add(key_of(message.id))
-        elif isinstance(message, types.JSONRPCNotification):
-            if message.method == "notifications/cancelled":
-                self._forget(key_of((message.params or {}).get("requestId")))
+        elif method == "notifications/cancelled":
+            self._forget(key_of((message.params or {}).get("requestId")))
 
     def see_out(self, message: Any) -> None:
         """Note what was sent to the peer."""

@@ -26,6 +26,7 @@ def login(arguments: Namespace) -> int:
     """Log in to a server in the browser, and show that it works."""
     config = config_of(arguments)
     server = _server(config, arguments.server)
+    _insist_on_use(server)
     # The flow words its troubles itself, and the SDK's account of them may hold secrets.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     return anyio.run(_login, config, server, not arguments.no_browser, arguments.timeout)
@@ -99,21 +100,25 @@ async def _revoke(granted: Login) -> str:
 
 
 def _server(config: Config, name: str) -> ServerConfig:
-    """Return the server of that name, if one can log in to it."""
     found = next((server for server in config.servers if server.name == name), None)
     if found is None:
         raise _not_found(config, name)
-    if found.transport == "stdio":
+    return found
+
+
+def _insist_on_use(server: ServerConfig) -> None:
+    """Refuse to log in where the login would not be used."""
+    name = server.name
+    if server.transport == "stdio":
         raise ConfigError(
             f"{name!r} is a program on this machine (stdio), which needs no login. "
             "What it has to know stands under `env` in its entry."
         )
-    if not found.may_log_in:
+    if not server.may_log_in:
         raise ConfigError(
             f"{name!r} has an `Authorization` header in its entry, which is used instead of a "
-            f"login. Take it out of {found.source} to log in."
+            f"login. Take it out of {server.source} to log in."
         )
-    return found
 
 
 def _not_found(config: Config, name: str) -> NotFound:

@@ -99,7 +99,9 @@ class _Surface:
         name, arguments = params.name, dict(params.arguments or {})
         desk: Desk = context.lifespan_context
         if name == "execute_code":
-            return await desk.attend(context, params, partial(self._execute, self._origin(context), arguments))
+            return await desk.attend(
+                context, params, partial(self._execute, self._origin(context), arguments)
+            )
         if name == "search_tools" and self._settings.search_tools:
             found = await self._discovery.call(GuestCall("tools.search", (), arguments))
             return _text(str(found))
@@ -122,9 +124,7 @@ class _Surface:
             return _text(
                 "execute_code takes one argument, `code`: the Python text to run.", is_error=True
             )
-        result = await self._app.runtime.run(
-            code, origin=origin, on_progress=on_progress, ask=ask
-        )
+        result = await self._app.runtime.run(code, origin=origin, on_progress=on_progress, ask=ask)
         return _reply(result)
 
     async def _pinned(self) -> dict[str, Tool]:

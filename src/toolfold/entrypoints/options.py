@@ -15,6 +15,12 @@ def config_of(arguments: Namespace) -> Config:
     return load_config(config_file=config_file, overrides=read_overrides(arguments.set))
 
 
+def written_options(arguments: Namespace) -> list[str]:
+    """Return the shared options as they are written on a command line."""
+    config = ["--config", arguments.config] if arguments.config else []
+    return config + [word for text in arguments.set for word in ("--set", text)]
+
+
 def read_overrides(texts: Iterable[str]) -> dict[str, object]:
     """Read the values of `--set`."""
     return dict(_override(text) for text in texts)

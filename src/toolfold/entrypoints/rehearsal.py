@@ -26,14 +26,14 @@ _ABOUT: Final = {"name": "toolfold-rehearsal", "version": __version__}
 async def keep_manifest(app: App, hello: dict[str, Any]) -> None:
     """Write what a relay in the world of `hello` may answer without us."""
     config = app.config
-    path = Path(manifest_path(str(config.directories.cache), hello))
+    path = anyio.Path(manifest_path(str(config.directories.cache), hello))
     watched = deciding_files(
         config.directories, config.project, Path(hello["cwd"]), hello.get("config")
     )
     text = as_manifest(await _rehearse(app), map(str, watched), __version__)
     try:
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            write_whole(path, text)
+        if not await path.exists() or await path.read_text(encoding="utf-8") != text:
+            write_whole(Path(path), text)
     except (OSError, StoreError) as error:
         _log.warning("The manifest cannot be kept: %s", error)
 
@@ -73,9 +73,7 @@ async def _ask(server: Server[Any], questions: dict[str, Any]) -> dict[str, Any]
             if isinstance(answer, types.JSONRPCResponse):
                 results[method] = answer.result
             if method == "initialize":
-                done = types.JSONRPCNotification(
-                    jsonrpc="2.0", method="notifications/initialized"
-                )
+                done = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
                 await to_server.send(SessionMessage(done))
         tasks.cancel_scope.cancel()
     return results

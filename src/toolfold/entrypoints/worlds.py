@@ -94,7 +94,7 @@ class Worlds:
                 app.discovery.warm()
                 await self._until_unwanted(world)
                 self._worlds.remove(world)
-        except Exception:
+        except Exception:  # noqa: BLE001  # the loop of a background task
             _log.exception("An app ended with an error.")
             if world in self._worlds:
                 self._worlds.remove(world)

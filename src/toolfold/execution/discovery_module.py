@@ -14,8 +14,11 @@ from toolfold.catalog.results import Blob
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
+
+READ: Final = "tools.read"
+"""The one function that goes to a server, and so is counted as tools are."""
 
 _PATIENCE_S: Final = 10.0
 _MOST_HITS: Final = 50
@@ -140,16 +143,17 @@ class DiscoveryModule:
             for entry in _entries(offers)
         ]
 
-    async def read(self, call: GuestCall, *, keep: Callable[[Blob], Json], ask: Ask | None) -> Json:
+    async def read(
+        self, arguments: JsonObject, *, keep: Callable[[Blob], Json], ask: Ask | None
+    ) -> Json:
         """Return what a resource holds: text as it is, and for what is binary a reference.
 
         Raises:
-            BadCall: The arguments do not fit.
             NotFound: There is no such server.
             UpstreamError: The server failed.
         """
-        given = _arguments(call, ("server", "uri"), required=2)
-        result = await self._catalog.offered.read(str(given["server"]), str(given["uri"]), ask=ask)
+        server, uri = str(arguments["server"]), str(arguments["uri"])
+        result = await self._catalog.offered.read(server, uri, ask=ask)
         values = [_contents(each, keep) for each in result.contents]
         return values[0] if len(values) == 1 else values
 
@@ -164,6 +168,15 @@ class DiscoveryModule:
     async def _patiently_learn(self) -> None:
         with anyio.move_on_after(_PATIENCE_S):
             await self._catalog.learn()
+
+
+def read_arguments(call: GuestCall) -> JsonObject:
+    """Return which resource of which server a call of `tools.read` wants.
+
+    Raises:
+        BadCall: It does not say.
+    """
+    return _arguments(call, ("server", "uri"), required=2)
 
 
 def _entries(offers: Offers) -> list[dict[str, Json]]:

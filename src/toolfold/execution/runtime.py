@@ -1,20 +1,22 @@
 """Runtime.run: the one path through the system."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
 from toolfold.catalog.stubfiles import StubFiles
+from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import BadCall, CodeRejected, ToolfoldError
 from toolfold.execution import discovery_module, report
-from toolfold.execution.discovery_module import DiscoveryModule
-from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
+from toolfold.execution.journal import Journal, JournaledCall, JournaledRun
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.report import RunFailure, RunResult, Tally, Times
 from toolfold.execution.review import Finding, review
@@ -215,29 +217,41 @@ class _Calls:
         """Answer one call of guest code."""
         if call.function == _SHOW:
             return self._show(call)
-        if call.function == "tools.read":
-            return await self._discovery.read(call, keep=self._keep, ask=self.ask)
+        if call.function == READ:
+            return await self._counted(READ, call, self._read)
         if call.function.startswith("tools."):
             return await self._discovery.call(call)
         tool = self._catalog.find(call.function)
-        count = self.tally.begin(tool.path)
-        self._on_progress(self.tally.total, f"{tool.path} {count}")
+        return await self._counted(tool.path, call, partial(self._call_tool, tool))
+
+    async def _counted(
+        self,
+        path: str,
+        call: GuestCall,
+        answer: Callable[[GuestCall, JournaledCall], Awaitable[Json]],
+    ) -> Json:
+        """Answer what goes to a server; the client, the reply and the journal hear of it."""
+        count = self.tally.begin(path)
+        self._on_progress(self.tally.total, f"{path} {count}")
         try:
-            with self._journaled.call(tool.path, call.kwargs) as journaled:
-                journaled.arguments = bind(tool, call.args, call.kwargs)
-                answer = await self._catalog.call(
-                    tool,
-                    journaled.arguments,
-                    keep=self._keep,
-                    on_wait=self._note_wait,
-                    ask=self.ask,
-                )
-                journaled.answer = answer.value
+            with self._journaled.call(path, call.kwargs) as journaled:
+                journaled.answer = await answer(call, journaled)
         except ToolfoldError:
-            self.tally.fail(tool.path)
+            self.tally.fail(path)
             raise
-        self.tally.complete(tool.path)
+        self.tally.complete(path)
+        return journaled.answer
+
+    async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
+        journaled.arguments = bind(tool, call.args, call.kwargs)
+        answer = await self._catalog.call(
+            tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
+        )
         return answer.value
+
+    async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
+        journaled.arguments = read_arguments(call)
+        return await self._discovery.read(journaled.arguments, keep=self._keep, ask=self.ask)
 
     def _keep(self, blob: Blob) -> Json:
         """Keep an image or a binary here; guest code gets a reference to it."""

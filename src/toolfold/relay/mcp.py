@@ -41,7 +41,7 @@ _IN_DOUBT = (
     "The toolfold daemon ended before the tool answered; whether the call was done is not known."
 )
 
-_AWAY, _STARTING, _GREETING, _INITIALIZING, _READY = range(5)
+_NEW, _AWAY, _STARTING, _GREETING, _INITIALIZING, _READY = range(6)
 
 
 def relay(world: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
@@ -91,7 +91,7 @@ class Relay:
         self._answers = read_manifest(manifest, __version__) or {}
         self._link: _socket.socket | None = None
         self._from_daemon = Lines()
-        self._phase = _AWAY
+        self._phase = _NEW
         self._deadline = 0.0
         self._starts = 0
         self._initialize: dict[str, Any] | None = None
@@ -110,7 +110,6 @@ class Relay:
     def serve(self) -> None:
         """Relay until the client closes our standard input."""
         client, lines = _standard_input(), Lines()
-        self._reach()
         while True:
             sources: list[Any] = [client, self._link] if self._link else [client]
             readable = select.select(sources, [], [], self._patience())[0]
@@ -122,11 +121,13 @@ class Relay:
                     return
                 for line in lines.feed(chunk):
                     self._hear_client(line)
-            if self._phase in {_STARTING, _GREETING, _INITIALIZING}:
+            if self._phase == _NEW:
+                self._reach()  # only now: the first answers must not wait for it
+            elif self._phase in {_STARTING, _GREETING, _INITIALIZING}:
                 self._go_on()
 
     def _patience(self) -> float | None:
-        if self._phase == _STARTING:
+        if self._phase in {_NEW, _STARTING}:
             return _POLL_S
         return 1.0 if self._phase in {_GREETING, _INITIALIZING} else None
 
@@ -183,7 +184,7 @@ class Relay:
             self._pending.pop(key_of(request_id), None)
             self._lost.pop(key_of(request_id), None)
         is_ours = message["method"] == "notifications/initialized" and self._introduces
-        if not is_ours and self._phase != _AWAY:
+        if not is_ours and self._phase not in {_NEW, _AWAY}:
             self._tell_daemon(message, line)
 
     def _tell_client(self, message: "dict[str, Any]") -> None:
@@ -209,7 +210,7 @@ class Relay:
 
     def _reach(self) -> None:
         """Begin to reach the daemon, unless that has begun."""
-        if self._phase == _AWAY:
+        if self._phase in {_NEW, _AWAY}:
             self._starts = 0
             self._phase = _STARTING
             self._deadline = time.monotonic() + _START_S

@@ -63,9 +63,7 @@ def protocol_of(message: "dict[str, Any]") -> str | None:
     return named if isinstance(named, str) else None
 
 
-def failure(
-    request: "dict[str, Any]", reason: str, *, is_error: bool = True
-) -> "dict[str, Any]":
+def failure(request: "dict[str, Any]", reason: str, *, is_error: bool = True) -> "dict[str, Any]":
     """Return the answer to a request that failed: for a tool call one that the model reads."""
     answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request.get("id")}
     if request.get("method") != "tools/call":

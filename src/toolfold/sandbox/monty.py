@@ -66,7 +66,7 @@ class MontySandbox:
     def within(self, limits: Limits) -> "MontySandbox":
         """Return a sandbox that uses the same workers under other limits."""
         other = copy(self)
-        other._limits = limits
+        other._limits = limits  # noqa: SLF001  # it is one of us
         return other
 
     @asynccontextmanager

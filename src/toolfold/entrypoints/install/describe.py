@@ -20,6 +20,8 @@ def describe_fold(plan: FoldPlan, *, backup: object) -> Iterator[str]:
     yield from (f"  stays       {shown(each.name)}: {each.reason}" for each in plan.stays)
     if plan.own:
         yield f"  adds        {plan.own}, which starts `toolfold mcp`"
+    if plan.passed:
+        yield f"  passes on   {', '.join(plan.passed)}: codex gives toolfold no other variables"
     if plan.is_changed:
         yield f"  backup      {backup}"
     yield from _rules(plan)

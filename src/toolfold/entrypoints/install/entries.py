@@ -174,10 +174,22 @@ def _essence(entry: Json) -> Json:
     return said
 
 
+def variables_in(servers: JsonObject) -> list[str]:
+    """Return the environment variables that servers of toolfold's file name, sorted."""
+    environ = _AnyVariable()
+    content = _dumped({"mcpServers": servers}).encode("utf-8", "surrogatepass")
+    parse_servers(Path("mcp.json"), content, Surroundings(environ=environ))
+    return sorted(environ.asked)
+
+
 class _AnyVariable(Mapping[str, str]):
     """An environment in which every variable is set, and fits wherever it is put."""
 
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
     def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
         return "http://variable"
 
     def __iter__(self) -> Iterator[str]:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolfold.entrypoints.install.clients import Around, Place
-from toolfold.entrypoints.install.entries import Found, find_servers
+from toolfold.entrypoints.install.entries import Found, find_servers, variables_in
 from toolfold.entrypoints.install.files import Files, naming, require_writable
 from toolfold.entrypoints.install.jsontext import JsonText
-from toolfold.entrypoints.install.own import free_name, own_entry
+from toolfold.entrypoints.install.own import free_name, own_entry, passing_on
 from toolfold.entrypoints.install.records import Moved, Records, Step, digest_of, digest_of_text
 from toolfold.entrypoints.install.rules import RulesPlan, plan_rules
 from toolfold.entrypoints.install.servertext import ServerText, require_servers, with_servers
@@ -36,6 +36,9 @@ class FoldPlan:
 
     own: str
     """The name that our entry gets; empty where it is there already."""
+
+    passed: tuple[str, ...]
+    """Variables that our entry did not pass on to toolfold, and will."""
 
     keeps_servers: bool
 
@@ -77,10 +80,13 @@ class Folder:
         servers = [] if keep else [each for each in found if not each.is_own and not each.reason]
         target, moved = self._take_over(place, servers)
         rest = [each for each in found if each not in servers and each.table == place.tables[0]]
-        is_there = any(each.is_own for each in rest)
-        own = "" if is_there else free_name({each.name: each for each in rest})
+        there = next((each for each in rest if each.is_own), None)
+        own = "" if there else free_name({each.name: each for each in rest})
+        entry = self._own_entry(place, there, target)
+        is_right = there is not None and entry == there.written
         with naming(place.path):
-            document = self._folded(place, document, servers, own)
+            added = {} if is_right else {there.name if there else own: entry}
+            document = _folded(place, document, servers, added)
         plan = FoldPlan(
             place=place,
             was=was,
@@ -91,6 +97,7 @@ class Folder:
             moved=moved,
             stays=() if keep else tuple(each for each in found if each.reason),
             own=own,
+            passed=_passed(entry, there),
             keeps_servers=keep,
         )
         if plan.is_changed:
@@ -115,7 +122,7 @@ class Folder:
     ) -> tuple[Target, tuple[Moved, ...]]:
         target = Target.read(place.target, self.files)
         records = [self.records.load(place), *self.records.sharers(place)]
-        ours = {alias for record in records for alias in record.aliases}
+        ours = {alias for record in records for alias in record.own_aliases}
         moved: list[Moved] = []
         for server in servers:
             alias, is_there = target.alias(server.name, server.entry)
@@ -135,20 +142,36 @@ class Folder:
             )
         return target, tuple(moved)
 
-    def _folded(
-        self, place: Place, document: ServerText, servers: Sequence[Found], own: str
-    ) -> ServerText:
-        for table in place.tables:
-            gone = [each.name for each in servers if each.table == table]
-            added: dict[str, JsonObject] = {}
-            if own and table == place.tables[0]:
-                added = {own: own_entry(place.client, self.around.environ)}
-            if gone or added:
-                pieces = {n: document.render(table, n, entry) for n, entry in added.items()}
-                expected = with_servers(document.servers(table), gone, added)
-                document = document.edited(table, gone, pieces)
-                require_servers(document, table, expected)
-        return document
+    def _own_entry(self, place: Place, there: Found | None, target: Target) -> JsonObject:
+        """Return our entry as it shall be; one that is there keeps what it says."""
+        environ = self.around.environ
+        entry = own_entry(place.client, environ)
+        if there is not None and isinstance(there.written, dict):
+            entry = there.written
+        return passing_on(place.client, entry, variables_in(target.servers()), environ)
+
+
+def _folded(
+    place: Place, document: ServerText, servers: Sequence[Found], own: dict[str, JsonObject]
+) -> ServerText:
+    """Exchange the servers that move for our entry, or for the other form that it gets."""
+    for table in place.tables:
+        added = own if table == place.tables[0] else {}
+        gone = [each.name for each in servers if each.table == table]
+        gone += [name for name in added if name in document.servers(table) and name not in gone]
+        if gone or added:
+            pieces = {name: document.render(table, name, entry) for name, entry in added.items()}
+            expected = with_servers(document.servers(table), gone, added)
+            document = document.edited(table, gone, pieces)
+            require_servers(document, table, expected)
+    return document
+
+
+def _passed(entry: JsonObject, there: Found | None) -> tuple[str, ...]:
+    before = there.written.get("env_vars") if there and isinstance(there.written, dict) else None
+    now = entry.get("env_vars")
+    names = [name for name in now if isinstance(name, str)] if isinstance(now, list) else []
+    return tuple(name for name in names if not isinstance(before, list) or name not in before)
 
 
 def read_document(place: Place, files: Files) -> tuple[str | None, ServerText]:

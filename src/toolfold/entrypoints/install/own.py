@@ -3,7 +3,7 @@
 import shutil
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toolfold.entrypoints.install.clients import Client
@@ -12,11 +12,34 @@ from toolfold.jsontypes import JsonObject
 NAME = "toolfold"
 
 
+# Where our files are is decided by these; other clients pass on their whole environment.
+_PLACES = (
+    *("TOOLFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"),
+    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
+)
+
+
 def own_entry(client: Client, environ: Mapping[str, str]) -> JsonObject:
     """Return what a client's file shall say: by name if PATH leads here, else by its full path."""
     entry: JsonObject = {"type": "stdio"} if client in {"claude", "vscode"} else {}
     command, *arguments = _command(environ)
     return {**entry, "command": command, "args": [*arguments, "mcp"]}
+
+
+def passing_on(
+    client: Client, entry: JsonObject, variables: Sequence[str], environ: Mapping[str, str]
+) -> JsonObject:
+    """Return our entry so that toolfold gets the variables that its servers need.
+
+    Codex gives a server the variables that its entry names, and hardly any other.
+    """
+    passed = entry.get("env_vars", [])
+    is_plain = all(isinstance(value, str | list) for value in entry.values())
+    if client != "codex" or not isinstance(passed, list) or not is_plain:
+        return entry
+    needed = [*(name for name in _PLACES if name in environ), *variables]
+    missing = [name for name in needed if name not in passed]
+    return {**entry, "env_vars": [*passed, *missing]} if missing else entry
 
 
 def _command(environ: Mapping[str, str]) -> list[str]:

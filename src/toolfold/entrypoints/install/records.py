@@ -73,6 +73,11 @@ class Record:
         """The servers in toolfold's file that came from here."""
         return {moved.alias for step in self.steps for moved in step.moved}
 
+    @property
+    def own_aliases(self) -> set[str]:
+        """Those of them that nobody wrote there by hand."""
+        return {moved.alias for step in self.steps for moved in step.moved if moved.is_ours}
+
     def with_step(self, step: Step) -> "Record":
         """Return the record with one more change."""
         return replace(self, steps=(*self.steps, step))

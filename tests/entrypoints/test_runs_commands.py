@@ -1,0 +1,154 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolfold.errors import ToolFailed
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin
+
+Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)}
+
+
+@pytest.fixture
+def toolfold(tmp_path: Path, environment: dict[str, str]) -> Toolfold:
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "toolfold", *arguments],
+            capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=55,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def ids(home: Path) -> list[str]:
+    """The ids of three runs in the journal, oldest first: fine, failed, and without an end."""
+    journal = Journal(home / "data" / "runs.db", days=30, max_bytes=1 << 29, code_bytes=100)
+    with journal.opened():
+        with journal.begin(Origin(project="/work/shop"), "\n1 + 1\n2 + 2") as fine:
+            fine.end(failure=None, reply="4")
+        with journal.begin(Origin(client="relay-1", request="7"), "import crm\x1b[31m") as failed:
+            with failed.call("crm.find", {"name": "Ada"}) as call:
+                call.answer = {"id": 7}
+            with pytest.raises(ToolFailed), failed.call("crm.delete", {"id": 7}):
+                raise ToolFailed("crm.delete failed: no rights")
+            failed.end(failure="error", reply="RuntimeError\nno rights")
+        unended = journal.begin(Origin(), "#" * 150)
+    return [fine.id, failed.id, unended.id]
+
+
+def test_runs_are_listed_newest_first(toolfold: Toolfold, ids: list[str]) -> None:
+    done = toolfold("runs")
+
+    assert done.returncode == 0, done.stderr
+    when = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    newest, failed, fine = done.stdout.splitlines()
+    assert re.fullmatch(rf"{ids[0]}  {when}  shop +ok +0 calls  1 \+ 1", fine)
+    assert re.fullmatch(rf"{ids[1]}  {when}  - +error +2 calls  import crm\\x1b\[31m", failed)
+    assert re.fullmatch(rf"{ids[2]}  {when}  - +running +0 calls  #{{60}}…", newest)
+    assert len(toolfold("runs", "--limit", "2").stdout.splitlines()) == 2
+
+
+def test_one_run_is_shown_with_its_calls(toolfold: Toolfold, ids: list[str]) -> None:
+    lines = toolfold("runs", ids[1]).stdout.splitlines()
+
+    assert re.fullmatch(rf"{ids[1]}  .*  error", lines[0])
+    assert lines[1:5] == ["client: relay-1", "code:", "    import crm\\x1b[31m", "2 calls:"]
+    found = r' +1  crm\.find  ok  \d+\.\d ms  {"name":"Ada"} -> {"id":7}'
+    assert re.fullmatch(found, lines[5])
+    assert re.fullmatch(r" +2  crm\.delete  failed  .* -> crm.delete failed: no rights", lines[6])
+    assert lines[7:] == ["reply:", "    RuntimeError", "    no rights"]
+
+
+def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
+    toolfold: Toolfold, home: Path, ids: list[str]
+) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
+        "from toolfold.execution.runs import Origin\n"
+        "journal = Journal(Path(sys.argv[1]), days=30, max_bytes=1 << 29, code_bytes=100)\n"
+        "with journal.opened():\n    print(journal.begin(Origin(), '1').id, end='')\n"
+    )
+    command = [sys.executable, "-c", code, str(home / "data" / "runs.db")]
+    lost = subprocess.run(command, capture_output=True, text=True, timeout=55).stdout
+
+    ours, theirs = toolfold("runs", ids[2]).stdout, toolfold("runs", lost).stdout
+
+    assert ours.splitlines()[0].endswith("running")
+    assert theirs.splitlines()[0].endswith("lost")
+    assert "It has no end" in theirs
+    assert "150 bytes in all; the rest is not kept." in ours
+
+
+def test_programs_get_json(toolfold: Toolfold, ids: list[str]) -> None:
+    listed = json.loads(toolfold("runs", "--json").stdout)
+    one = json.loads(toolfold("runs", ids[1], "--json").stdout)
+
+    assert [entry["id"] for entry in listed] == ids[::-1]
+    assert [entry["calls"] for entry in listed] == [0, 2, 0]
+    assert (one["state"], one["client"], one["request"]) == ("error", "relay-1", "7")
+    assert [call["tool"] for call in one["calls"]] == ["crm.find", "crm.delete"]
+    assert one["calls"][0]["answer"] == {"head": '{"id":7}', "size_bytes": 8}
+    assert one["ending"]["reply"]["head"] == "RuntimeError\nno rights"
+
+
+def test_without_a_journal_there_are_no_runs(toolfold: Toolfold, home: Path) -> None:
+    assert toolfold("runs").stdout == "No run is in the journal.\n"
+    assert json.loads(toolfold("runs", "--json").stdout) == []
+    assert not (home / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("ffff",), "No run has an id that begins with 'ffff'"),
+        (("6",), "Several runs have an id that begins with '6'"),
+        (("--limit", "0"), "--limit takes a number of runs above 0"),
+    ],
+)
+def test_mistakes_get_one_clear_line(
+    toolfold: Toolfold, ids: list[str], arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = toolfold("runs", *arguments)
+
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_damaged_journal_is_left_as_it_is(toolfold: Toolfold, home: Path) -> None:
+    (home / "data").mkdir(parents=True)
+    path = home / "data" / "runs.db"
+    path.write_bytes(b"no database" * 500)
+    done = toolfold("runs")
+
+    assert done.returncode == 2
+    assert "runs.db cannot be read: file is not a database" in done.stderr
+    assert path.read_bytes() == b"no database" * 500
+
+
+def test_runs_are_read_without_anything_heavy(environment: dict[str, str], ids: list[str]) -> None:
+    code = (
+        "import sys, toolfold.__main__ as m\n"
+        "sys.argv = ['toolfold', 'runs']\n"
+        "try:\n    m.main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'mcp', 'mcp_types', 'pydantic', 'anyio', 'asyncio', 'pydantic_monty', 'numpy'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=55
+    )
+
+    assert done.stdout.splitlines()[0].startswith(ids[2])
+    assert done.stdout.splitlines()[-1] == "[]"
