@@ -168,65 +168,6 @@ def processes_with(text: str) -> set[int]:
     return found
 
 
-def kill(self) -> None:
-    self.process.kill()
-    self.process.wait()
-
-
-def text_of(answer: dict[str, Any]) -> str:
-    assert "result" in answer, answer
-    return "\n".join(block["text"] for block in answer["result"]["content"])
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
-
-
-def processes_with(text: str) -> set[int]:
-    """Return the processes whose command line or environment holds `text`."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            about = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if text.encode() in about and is_alive(int(entry.name)):
-            found.add(int(entry.name))
-    return found
-
-
-def descendants(pid: int) -> set[int]:
-    """Return all processes below one."""
-    children: dict[int, set[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), set()).add(int(entry.name))
-    found, waiting = set(), [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), set()) - found:
-            found.add(child)
-            waiting.append(child)
-    return found
-
-
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not is_alive(pid), f"process {pid} is dead")

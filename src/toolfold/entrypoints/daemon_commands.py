@@ -136,9 +136,12 @@ def _ago(then: float) -> str:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
+        # One that nobody has waited for yet is listed, and is dead.
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except ProcessLookupError:
         return False
-    return True
+    except OSError:
+        return True
 
 
 def _until(condition: Any, limit_s: float) -> bool:
