@@ -20,7 +20,7 @@ from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.names import function_names, module_names
 from toolfold.catalog.stubs import brief, render_stub
 from toolfold.catalog.tool import ListedTool, Tool
-from toolfold.entrypoints.mcp_server import execute_code_definition
+from toolfold.relay.surface import execute_code
 from toolfold.tokens import count_tokens
 
 CATALOGUE = ROOT.parent / "shared" / "data" / "catalogue"
@@ -144,7 +144,7 @@ def _task_tokens(tools: list[Tool]) -> dict[str, float]:
     """Return what a task with two tools costs in each way: the mean over pairs of targets."""
     targets = [tool for tool in tools if tool.server == tools[0].server][:9]
     index = ToolIndex(tools)
-    door = count_tokens(_compact([_definition(execute_code_definition(_modules(tools)))]))
+    door = count_tokens(_compact([_shown(execute_code(_modules(tools)))]))
     loaded = count_tokens(_compact([_listed(tool) for tool in tools]))
     preloaded = count_tokens("\n".join(map(render_stub, tools)))
     totals: dict[str, list[int]] = {"definitions": [], "stubs": [], "on demand": []}
@@ -194,8 +194,9 @@ def _modules(tools: Iterable[Tool]) -> list[str]:
     return sorted({tool.module for tool in tools})
 
 
-def _definition(tool: Any) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+def _shown(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return what a model sees of a definition."""
+    return {key: tool[key] for key in ("name", "description", "inputSchema")}
 
 
 def _listed(tool: Tool) -> dict[str, Any]:

@@ -181,27 +181,17 @@ async def test_a_server_of_which_only_the_tools_are_known_is_not_started_for_a_l
     assert [prompt.name for prompt in after] == ["curious_one__greet_people"]
 
 
-async def test_only_what_servers_have_is_declared(
-    tmp_path: Path, home: Path, running: MakeApp
+async def test_everything_is_declared_and_a_server_without_it_adds_nothing(
+    running: MakeApp,
 ) -> None:
-    async with running({}) as toolfold:
-        nothing = make_server(toolfold.app).get_capabilities()
     async with running({"null": test_server("null")}) as toolfold:
-        unknown = make_server(toolfold.app).get_capabilities()
         await toolfold.app.catalog.offered.learn()
-        none = make_server(toolfold.app).get_capabilities()
-    async with running(curious(tmp_path)) as toolfold:
-        await toolfold.app.catalog.offered.learn()
-        all_three = make_server(toolfold.app).get_capabilities()
-
-    def declared(capabilities: types.ServerCapabilities) -> tuple[bool, ...]:
-        kinds = (capabilities.prompts, capabilities.resources, capabilities.completions)
-        return tuple(kind is not None for kind in kinds)
-
-    assert declared(nothing) == (False, False, False)
-    assert declared(unknown) == (True, True, True)
-    assert declared(none) == (False, False, False)
-    assert declared(all_three) == (True, True, True)
+        async with Client(make_server(toolfold.app)) as client:
+            assert client.server_capabilities.prompts is not None
+            assert client.server_capabilities.resources is not None
+            assert (await client.list_prompts()).prompts == []
+            assert (await client.list_resources()).resources == []
+            assert (await client.list_resource_templates()).resource_templates == []
 
 
 @pytest.mark.parametrize("mode", MODES)

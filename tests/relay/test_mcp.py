@@ -12,6 +12,7 @@ from relay.conftest import User
 from relay.peer import (
     LEGACY,
     MODERN,
+    Peer,
     is_alive,
     kill,
     processes_with,
@@ -45,6 +46,7 @@ def test_the_relay_imports_only_what_is_light() -> None:
 def test_the_first_answers_do_not_wait_for_a_daemon(user: User, era: str) -> None:
     first = user.connect(era=era)
     greeting = first.initialize() if era == LEGACY else first.ask("server/discover")
+    assert first.run("1 + 1") == "2"
     listed = first.ask("tools/list")
     manifests = user.home / "cache" / "manifests"
     wait_until(lambda: list(manifests.glob("*.json")), "the manifest is written")
@@ -86,14 +88,58 @@ def test_an_older_protocol_is_answered_in_kind(user: User) -> None:
     assert old.run("1 + 1") == "2"
 
 
-def test_a_changed_configuration_is_not_answered_from_before(user: User) -> None:
+def test_a_changed_configuration_is_noticed(user: User) -> None:
     user.connect().ask("tools/list")
     manifests = user.home / "cache" / "manifests"
     wait_until(lambda: list(manifests.glob("*.json")), "the manifest is written")
-
     user.configure(world=user.world(), moon=user.world())
 
-    assert "moon, world" in json.dumps(user.connect().ask("tools/list"))
+    peer = user.connect(era=LEGACY)
+    peer.initialize()
+
+    assert "moon, world" in json.dumps(_tools_in_the_end(peer))
+
+
+def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(user: User) -> None:
+    user.environ["PYTHONPATH"] = str(_slow_start(user.home))  # so that no daemon is in time
+    peer = user.connect(era=LEGACY)
+
+    greeting = peer.initialize()
+    first = peer.ask("tools/list")
+
+    assert greeting["result"]["capabilities"]["tools"] == {"listChanged": True}
+    assert "Servers are modules: see tools.servers()" in json.dumps(first)
+    assert not Path(Daemon(user.environ).places.socket).exists()
+    (user.home / "go").touch()
+    assert "Servers are modules: world" in json.dumps(_tools_in_the_end(peer))
+    assert peer.run("import world\nworld.double(number=4)") == "8"
+
+
+def _slow_start(home: Path) -> Path:
+    """Return a place for modules whose `anyio` waits for a file `go` before it is the real one."""
+    place = home / "modules"
+    place.mkdir()
+    (place / "anyio.py").write_text(
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({str(home / 'go')!r}).exists(): time.sleep(0.01)\n"
+        f"sys.path.remove({str(place)!r})\n"
+        "del sys.modules['anyio']\n"
+        "import anyio\n"
+    )
+    return place
+
+
+def _tools_in_the_end(peer: Peer) -> dict[str, Any]:
+    """Return the tools, asked for again if the relay says that they have changed."""
+    request = peer.request("tools/list")
+    while True:
+        listed = peer.answer_to(request)
+        if "moon" in json.dumps(listed) or "modules: world" in json.dumps(listed):
+            return listed
+        while "list_changed" not in (peer.notifications or [peer.receive()])[-1]["method"]:
+            peer.notifications.append(peer.receive())
+        peer.notifications.clear()
+        request = peer.request("tools/list")
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])

@@ -42,11 +42,6 @@ class Offered:
         self._modules = modules
         self._max_result_bytes = max_result_bytes
 
-    def may_have(self, capability: Capability) -> bool:
-        """Whether any upstream has this, or is not known not to have it."""
-        known = [upstream.known_offers for upstream in self._upstreams.values()]
-        return any(offers is None or capability in offers.capabilities for offers in known)
-
     async def settle(self) -> None:
         """Wait for the upstreams that are being asked anyhow. No other is contacted for this."""
         learning = [each for each in self._upstreams.values() if each.is_learning]

@@ -6,13 +6,7 @@ from typing import TypeAlias
 
 from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
-from toolfold.config.paths import (
-    PROJECT_MARKS,
-    Directories,
-    home_of,
-    locate,
-    project_server_file,
-)
+from toolfold.config.paths import Directories, home_of, locate, project_server_file
 from toolfold.config.serverfile import ServerFile, Surroundings, outline_servers, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.trust import Trust
@@ -58,22 +52,6 @@ def gather_from(path: Path, around: Surroundings) -> Gathered:
         return _gathered((path, parse_servers(path, content, around)))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}.") from error
-
-
-def deciding_files(
-    directories: Directories, project: Path | None, cwd: Path, config_file: str | None
-) -> list[Path]:
-    """Return every file that has a say in which servers there are, whether it exists or not."""
-    files = [directories.config / name for name in ("config.toml", "mcp.json")]
-    files.append(directories.state / "trust.json")
-    if config_file:
-        files.append(cwd / config_file)
-    for directory in (cwd, *cwd.parents):
-        files += [directory / mark for mark in PROJECT_MARKS]
-    if project is not None:
-        files.append(project / ".mcp.json")
-        files += [project / ".toolfold" / name for name in ("config.toml", "mcp.json")]
-    return files
 
 
 _FileRead: TypeAlias = tuple[Path | None, ServerFile]

@@ -37,6 +37,7 @@ from toolfold.config.paths import Directories, find_project
 from toolfold.config.serverfile import Surroundings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
 from toolfold.errors import ConfigError
+from toolfold.relay.manifest import project_files
 
 _MIB = 1024 * 1024
 _NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
@@ -205,6 +206,21 @@ def load_config(
         settings=read.settings,
         sources=(*read.sources, *found.sources),
     )
+
+
+def deciding_files(config: Config, cwd: Path, config_file: str | None) -> list[Path]:
+    """Return every file that has a say in `config`, whether it exists or not.
+
+    `cwd` and `config_file` are those that it was loaded with.
+    """
+    directories = config.directories
+    files = [directories.config / name for name in ("config.toml", "mcp.json")]
+    files.append(directories.state / "trust.json")
+    if config_file:
+        files.append(cwd / config_file)
+    if config.project is not None:
+        files += map(Path, project_files(str(config.project)))
+    return files
 
 
 class _Read(NamedTuple):

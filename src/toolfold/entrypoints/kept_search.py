@@ -1,7 +1,7 @@
 """`toolfold tools search` without reading the configuration, as long as nothing has changed.
 
 What a search needs is kept in one file, under a name made of everything that is not a file: the
-directory, the options, the environment. Inside stand the files that the answer depends on, with
+project, the options, the environment. Inside stand the files that the answer depends on, with
 their times and sizes; where one has changed, appeared or gone, the configuration is read again. So
 the most frequent question is answered in little more than the start of the interpreter.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.errors import StoreError
-from toolfold.relay.manifest import file_state
+from toolfold.relay.manifest import deciding_project, file_state
 
 
 def kept_index(arguments: Namespace) -> tuple[ToolIndex, dict[str, str]] | None:
@@ -52,7 +52,10 @@ def path_of(arguments: Namespace) -> str:
     environment = os.environ
     home = environment.get("TOOLFOLD_HOME")
     cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '')}/.cache"
-    known = repr((os.getcwd(), arguments.config, arguments.set, sorted(environment.items())))  # noqa: PTH109
+    here = os.getcwd()  # noqa: PTH109
+    config = arguments.config and os.path.join(here, arguments.config)  # noqa: PTH118
+    project = deciding_project(here)
+    known = repr((project, config, arguments.set, sorted(environment.items())))
     data = known.encode(errors="replace")
     name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
     return f"{home}/cache/search/{name}.json" if home else f"{cache}/toolfold/search/{name}.json"

@@ -8,11 +8,12 @@ from typing import Any, Final
 import anyio
 import mcp_types as types
 from anyio.abc import ByteStream
-from mcp.server import Server
+from mcp.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from toolfold.relay.wire import Lines, key_of
+from toolfold.relay.wire import Lines, encode, key_of
 
 _log = logging.getLogger(__name__)
 
@@ -90,10 +91,15 @@ class InFlight:
             await self._changed.wait()
 
 
+def initialization_options(server: Server[Any]) -> InitializationOptions:
+    """Return what our handshake says: a relay may announce that the tools have changed."""
+    return server.create_initialization_options(NotificationOptions(tools_changed=True))
+
+
 async def serve_lines(server: Server[Any], lines: LineStream, in_flight: InFlight) -> None:
     """Serve one peer until it is gone. What it asked for and no longer waits for is cancelled."""
     async with _messages(lines, in_flight) as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+        await server.run(read, write, initialization_options(server))
 
 
 @asynccontextmanager
@@ -116,6 +122,9 @@ async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tup
                     await arrived.send(error)
                     continue
                 in_flight.see_in(message)
+                if isinstance(message, types.JSONRPCRequest) and message.method == "tools/call":
+                    # Until it has this, a relay may ask another daemon without doing things twice.
+                    await lines.send(encode({"received": message.id}))
                 await arrived.send(SessionMessage(message))
 
     async def send() -> None:

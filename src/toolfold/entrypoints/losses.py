@@ -1,18 +1,26 @@
 """What can be said of requests whose daemon died before they were answered."""
 
+import logging
 from collections.abc import Iterable
 
+from toolfold.errors import StoreError
 from toolfold.execution.journal import Journal
 from toolfold.execution.report import Tally, completed_text
 from toolfold.execution.runs import Run
 from toolfold.jsontypes import JsonObject
 
+_log = logging.getLogger(__name__)
+
 
 def describe_losses(
     journal: Journal, client: str, requests: Iterable[str]
 ) -> dict[str, JsonObject | None]:
-    """Say of each request of a client what came of it; None where no run had begun."""
-    return {request: _describe(journal.latest(client, request)) for request in requests}
+    """Say of each request of a client what came of it; None where that is not known."""
+    try:
+        return {request: _describe(journal.latest(client, request)) for request in requests}
+    except StoreError as error:
+        _log.warning("What lost runs had done cannot be said: %s", error)
+        return {}
 
 
 def _describe(run: Run | None) -> JsonObject | None:

@@ -18,40 +18,9 @@ from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import OnProgress
 from toolfold.jsontypes import JsonObject
+from toolfold.relay.surface import execute_code
 from toolfold.relay.wire import key_of
 from toolfold.sandbox.sandbox import GuestCall
-
-_NAMED_SERVERS: Final = 12
-
-_DESCRIPTION: Final = """\
-Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
-Servers are modules: {servers}.
-import tools: tools.search("open an issue") finds tools, tools.describe("github.create_issue") \
-shows how to call one, tools.servers() lists servers; print what they return.
-Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
-failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
-print and the last expression come back; show(image) returns an image. No network, files or pip."""
-
-# Clients that load tools on demand would hide the only one there is.
-_ALWAYS_LOADED: Final = {"anthropic/alwaysLoad": True}
-
-
-def execute_code_definition(servers: list[str]) -> types.Tool:
-    """Return `execute_code` as clients see it. Its size does not grow with the servers."""
-    named = ", ".join(servers[:_NAMED_SERVERS]) or "none yet"
-    if len(servers) > _NAMED_SERVERS:
-        named += f" and {len(servers) - _NAMED_SERVERS} more"
-    return types.Tool(
-        name="execute_code",
-        description=_DESCRIPTION.format(servers=named),
-        input_schema={
-            "type": "object",
-            "properties": {"code": {"type": "string"}},
-            "required": ["code"],
-        },
-        _meta=_ALWAYS_LOADED,
-    )
-
 
 _SEARCH_DEFINITION: Final = types.Tool(
     name="search_tools",
@@ -67,7 +36,7 @@ _SEARCH_DEFINITION: Final = types.Tool(
         "required": ["query"],
     },
     annotations=types.ToolAnnotations(read_only_hint=True),
-    _meta=_ALWAYS_LOADED,
+    _meta={"anthropic/alwaysLoad": True},
 )
 
 
@@ -82,7 +51,7 @@ class _Surface:
 
     async def definitions(self) -> list[types.Tool]:
         """Return what `tools/list` answers, in a stable order."""
-        tools = [execute_code_definition(sorted(self._app.catalog.modules))]
+        tools = [types.Tool.model_validate(execute_code(sorted(self._app.catalog.modules)))]
         if self._settings.search_tools:
             tools.append(_SEARCH_DEFINITION)
         pinned = await self._pinned()

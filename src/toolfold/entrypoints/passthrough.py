@@ -19,19 +19,19 @@ class Passthrough:
         self._offered = app.catalog.offered
 
     def handlers(self) -> dict[str, Any]:
-        """Return what answers each method, of those that any upstream may have."""
-        handlers: dict[str, Any] = {}
-        if self._offered.may_have("prompts"):
-            handlers |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
-        if self._offered.may_have("resources"):
-            handlers |= {
-                "on_list_resources": self.list_resources,
-                "on_list_resource_templates": self.list_templates,
-                "on_read_resource": self.read_resource,
-            }
-        if self._offered.may_have("completions"):
-            handlers["on_completion"] = self.complete
-        return handlers
+        """Return what answers each method.
+
+        All of them, always: a relay may have declared them before any upstream was known, and what
+        is known changes while clients are connected. An upstream that has none adds nothing.
+        """
+        return {
+            "on_list_prompts": self.list_prompts,
+            "on_get_prompt": self.get_prompt,
+            "on_list_resources": self.list_resources,
+            "on_list_resource_templates": self.list_templates,
+            "on_read_resource": self.read_resource,
+            "on_completion": self.complete,
+        }
 
     async def list_prompts(self, _context: Any, _params: Any) -> types.ListPromptsResult:
         """Answer `prompts/list`, of the upstreams that are known."""

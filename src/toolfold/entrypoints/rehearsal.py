@@ -8,15 +8,16 @@ import anyio
 import mcp_types as types
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from toolfold import __version__
 from toolfold.app import App
 from toolfold.catalog.listing import write_whole
-from toolfold.config.gather import deciding_files
+from toolfold.config.settings import deciding_files
+from toolfold.entrypoints.lines import initialization_options
 from toolfold.entrypoints.mcp_server import make_server
 from toolfold.errors import StoreError
 from toolfold.relay.manifest import as_manifest, manifest_path
+from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS
 
 _log = logging.getLogger(__name__)
 
@@ -27,10 +28,8 @@ async def keep_manifest(app: App, hello: dict[str, Any]) -> None:
     """Write what a relay in the world of `hello` may answer without us."""
     config = app.config
     path = anyio.Path(manifest_path(str(config.directories.cache), hello))
-    watched = deciding_files(
-        config.directories, config.project, Path(hello["cwd"]), hello.get("config")
-    )
-    text = as_manifest(await _rehearse(app), map(str, watched), __version__)
+    watched = deciding_files(config, Path(hello["cwd"]), hello["config"])
+    text = as_manifest(await rehearse(app), map(str, watched), __version__)
     try:
         if not await path.exists() or await path.read_text(encoding="utf-8") != text:
             write_whole(Path(path), text)
@@ -38,15 +37,13 @@ async def keep_manifest(app: App, hello: dict[str, Any]) -> None:
         _log.warning("The manifest cannot be kept: %s", error)
 
 
-async def _rehearse(app: App) -> dict[str, Any]:
-    latest = HANDSHAKE_PROTOCOL_VERSIONS[-1]
+async def rehearse(app: App) -> dict[str, Any]:
+    """Return the first answers of every protocol that we speak."""
+    latest = LEGACY_VERSIONS[-1]
     greeting = {"protocolVersion": latest, "capabilities": {}, "clientInfo": _ABOUT}
     questions = {"initialize": greeting, "tools/list": {}}
-    answers: dict[str, Any] = {
-        "versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
-        "legacy": await _ask(make_server(app), questions),
-    }
-    for version in MODERN_PROTOCOL_VERSIONS:
+    answers: dict[str, Any] = {"legacy": await _ask(make_server(app), questions)}
+    for version in MODERN_VERSIONS:
         envelope = {
             "_meta": {
                 "io.modelcontextprotocol/protocolVersion": version,
@@ -65,7 +62,7 @@ async def _ask(server: Server[Any], questions: dict[str, Any]) -> dict[str, Any]
     write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     results = {}
     async with to_server, from_server, anyio.create_task_group() as tasks:
-        tasks.start_soon(server.run, read, write, server.create_initialization_options())
+        tasks.start_soon(server.run, read, write, initialization_options(server))
         for method, params in questions.items():
             request = types.JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params=params)
             await to_server.send(SessionMessage(request))

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.listing import ListingCache, write_whole
 from toolfold.catalog.tool import Tool
-from toolfold.config.gather import deciding_files
 from toolfold.config.servers import ServerConfig, config_hash
-from toolfold.config.settings import Config
+from toolfold.config.settings import Config, deciding_files
 from toolfold.entrypoints.kept_search import as_kept, path_of, print_hits
 from toolfold.entrypoints.options import config_of
 
@@ -96,8 +95,7 @@ class _Shelf:
 
     def _watched(self, arguments: Namespace) -> list[str]:
         """Return every file that has a say in which tools there are, whether it exists or not."""
-        config = self._config
-        files = deciding_files(config.directories, config.project, Path.cwd(), arguments.config)
+        files = deciding_files(self._config, Path.cwd(), arguments.config)
         return [str(file) for file in (*files, *self._listings().values())]
 
     def report_missing(self) -> int:

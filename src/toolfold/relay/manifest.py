@@ -1,64 +1,134 @@
 """What a daemon would answer to a client's first questions, kept on disk for a relay to answer.
 
-It stands under a name made of everything that is not a file: the directory, the options, the
-environment. Inside stand the files that the answers depend on; where one has changed, appeared or
-gone, the daemon is asked instead.
+A manifest stands under a name made of what is not in a file: the options, the environment, and the
+project if it has a say. Inside stand the files that the answers depend on. While those are as they
+were, the answers are exact; else they are a good guess until the daemon has been asked.
 """
 
 import json
 import os
 import zlib
 
+from toolfold.relay.surface import LEGACY_VERSIONS, built_in_answers
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+_NEEDED = frozenset(
+    {
+        *("HOME", "USERPROFILE", "PATH"),
+        *(f"XDG_{kind}_HOME" for kind in ("CONFIG", "DATA", "CACHE", "STATE")),
+        "XDG_RUNTIME_DIR",
+    }
+)
+_PROJECT_MARKS = (".toolfold", ".git")
+_PROJECT_FILES = (".mcp.json", ".toolfold/mcp.json", ".toolfold/config.toml")
+
 
 def base_environ(environ: "Mapping[str, str]") -> dict[str, str]:
     """Return the variables that say where things are and which settings hold."""
-    named = ("HOME", "USERPROFILE", "PATH")
     return {
         name: value
         for name, value in environ.items()
-        if name in named or name.startswith(("TOOLFOLD_", "XDG_"))
+        if name in _NEEDED or name.startswith("TOOLFOLD_")
     }
 
 
-def manifest_path(cache: str, world: "Mapping[str, Any]") -> str:
-    """Return where the manifest of a client's world is kept."""
-    known = [world["cwd"], world["config"], world["set"], sorted(world["environ"].items())]
-    content = json.dumps(known).encode()
+def deciding_project(cwd: str) -> str:
+    """Return the project around `cwd` if files of it have a say in which servers there are.
+
+    Else "": in all other directories the answers are the same.
+    """
+    here = os.path.realpath(cwd)
+    while not any(os.path.lexists(os.path.join(here, mark)) for mark in _PROJECT_MARKS):
+        parent = os.path.dirname(here)
+        if parent == here:
+            return ""
+        here = parent
+    return here if any(os.path.lexists(path) for path in project_files(here)) else ""
+
+
+def project_files(project: str) -> list[str]:
+    """Return the files of a project that have a say, whether they exist or not."""
+    return [os.path.join(project, name) for name in _PROJECT_FILES]
+
+
+def manifest_path(cache: str, world: "Mapping[str, Any]", *, is_users: bool = False) -> str:
+    """Return where the manifest of a client's world is kept, or that of the user without it."""
+    config = world["config"] and os.path.join(world["cwd"], world["config"])
+    project = "" if is_users or config else deciding_project(world["cwd"])
+    environ = {name: value for name, value in world["environ"].items() if name != "PATH"}
+    content = json.dumps([project, config, world["set"], sorted(environ.items())]).encode()
     name = f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
     return os.path.join(cache, "manifests", f"{name}.json")
 
 
-def read_manifest(path: str, version: str) -> "dict[str, Any] | None":
-    """Return the answers if they are kept, were made by this version, and still hold."""
-    try:
-        with open(path, "rb") as file:
-            kept = json.loads(file.read())
-        if kept["version"] != version:
-            return None
-        if any(file_state(watched) != state for watched, state in kept["watched"].items()):
-            return None
-        answers: dict[str, Any] = kept["answers"]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return answers
-
-
 def as_manifest(answers: "Mapping[str, Any]", watched: "Iterable[str]", version: str) -> str:
-    """Return the text of a manifest that holds while the files `watched` stay as they are."""
+    """Return the text of a manifest that is exact while the files `watched` stay as they are."""
     states = {path: file_state(path) for path in watched}
     return json.dumps({"version": version, "watched": states, "answers": answers})
 
 
+class FirstAnswers:
+    """Answers a client's first questions: exactly, or as well as is known."""
+
+    def __init__(self, cache: str, world: "Mapping[str, Any]", version: str) -> None:
+        path = manifest_path(cache, world)
+        kept = _read(path, version)
+        self._exact = kept["answers"] if kept is not None and _holds(kept) else {}
+        if kept is None:
+            kept = _read(manifest_path(cache, world, is_users=True), version)
+        self._guess = kept["answers"] if kept is not None else built_in_answers(version)
+
+    def exact(self, request: "dict[str, Any]", protocol: str | None) -> "dict[str, Any] | None":
+        """Return the result if it is certain."""
+        return _result(self._exact, request, protocol)
+
+    def guess(self, request: "dict[str, Any]", protocol: str | None) -> "dict[str, Any] | None":
+        """Return a result that the daemon may know better."""
+        return _result(self._guess, request, protocol)
+
+    def forget(self) -> None:
+        """Be certain of nothing any more."""
+        self._exact = {}
+
+
+def _result(
+    answers: "dict[str, Any]", request: "dict[str, Any]", protocol: str | None
+) -> "dict[str, Any] | None":
+    method, params = request["method"], request.get("params") or {}
+    result: dict[str, Any] | None = answers.get(protocol or "legacy", {}).get(method)
+    if result is None or "cursor" in params:
+        return None
+    wanted = params.get("protocolVersion")
+    if method == "initialize" and wanted in LEGACY_VERSIONS:
+        return {**result, "protocolVersion": wanted}
+    return result
+
+
+def _read(path: str, version: str) -> "dict[str, Any] | None":
+    """Return a manifest that this version made; a damaged one counts as none."""
+    try:
+        with open(path, "rb") as file:
+            kept: dict[str, Any] = json.loads(file.read())
+        is_ours = kept["version"] == version and all(
+            isinstance(kept[part], dict) for part in ("answers", "watched")
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return kept if is_ours else None
+
+
+def _holds(kept: "dict[str, Any]") -> bool:
+    return all(file_state(path) == state for path, state in kept["watched"].items())
+
+
 def file_state(path: str) -> list[int] | None:
-    """Return what changes when a file does; of a directory it only counts that it is there."""
+    """Return what changes when a file does; None while it is not there."""
     try:
         found = os.stat(path)
     except OSError:
         return None
-    is_directory = found.st_mode & 0o170000 == 0o040000
-    return [] if is_directory else [found.st_mtime_ns, found.st_size]
+    return [found.st_mtime_ns, found.st_size]

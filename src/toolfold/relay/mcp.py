@@ -12,36 +12,24 @@ import time
 
 from toolfold import __version__
 from toolfold.relay.daemon import Daemon
-from toolfold.relay.manifest import base_environ, manifest_path, read_manifest
+from toolfold.relay.link import Link
+from toolfold.relay.manifest import FirstAnswers, base_environ
 from toolfold.relay.places import Misplaced
-from toolfold.relay.wire import (
-    WIRE,
-    Lines,
-    decode,
-    encode,
-    failure,
-    key_of,
-    protocol_of,
-    write_all,
-)
+from toolfold.relay.wire import Lines, decode, encode, failure, key_of, protocol_of, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     from collections.abc import Mapping
     from typing import Any
 
 _CHUNK = 65_536
-_POLL_S = 0.02
-_START_S = 60.0
-_GREETING_S = 60.0
-_STARTS = 2
+_GLANCE_S = 0.02
+_GUESS_AFTER_S = 0.15
 _INITIALIZE = "toolfold:initialize"
+_LISTING = "toolfold:tools"
 _IN_DOUBT = (
-    "The toolfold daemon ended before the tool answered; whether the call was done is not known."
+    "The toolfold daemon ended before this call was answered; whether it was done is not known."
 )
-
-_NEW, _AWAY, _STARTING, _GREETING, _INITIALIZING, _READY = range(6)
 
 
 def relay(world: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
@@ -83,55 +71,53 @@ class Relay:
     """One client, and the daemon as long as it lives."""
 
     def __init__(self, world: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
-        self._world = world
-        self._environ = environ
-        self._client = os.urandom(8).hex()
-        self._daemon = Daemon(environ)
-        manifest = manifest_path(self._daemon.places.cache, world)
-        self._answers = read_manifest(manifest, __version__) or {}
-        self._link: _socket.socket | None = None
-        self._from_daemon = Lines()
-        self._phase = _NEW
-        self._deadline = 0.0
-        self._starts = 0
-        self._initialize: dict[str, Any] | None = None
-        self._introduces = False
-        """Whether we answered the client's `initialize`, so that a daemon must be told of it."""
-        self._waiting: list[tuple[dict[str, Any], bytes]] = []
-        """What is to be sent to a daemon that is not ready."""
+        daemon = Daemon(environ)
+        self._first = FirstAnswers(daemon.places.cache, world, __version__)
+        self._link = Link(daemon, world, environ, self)
+        self._is_ready = False
+        self._waiting: list[tuple[float, dict[str, Any], bytes]] = []
+        """What is to be sent to a daemon that is not ready, and since when it waits."""
         self._pending: dict[str, dict[str, Any]] = {}
         """Requests that were sent to a daemon and are not answered."""
+        self._received: set[str] = set()
+        """Those of them that the daemon has begun to work on."""
         self._lost: dict[str, dict[str, Any]] = {}
         """Tool calls whose daemon died."""
         self._repeated: set[str] = set()
         self._asked: set[str] = set()
         """Requests of the daemon that the client has not answered."""
+        self._initialize: dict[str, Any] | None = None
+        """The client's `initialize`, once it was answered: each further daemon is told of it."""
+        self._stands_in = False
+        """Whether it was we who answered it."""
+        self._guessed: tuple[dict[str, Any], dict[str, Any]] | None = None
+        """A request for the tools, and the answer that we gave without being certain."""
 
     def serve(self) -> None:
         """Relay until the client closes our standard input."""
         client, lines = _standard_input(), Lines()
+        is_new = True
         while True:
-            sources: list[Any] = [client, self._link] if self._link else [client]
-            readable = select.select(sources, [], [], self._patience())[0]
-            if self._link in readable:
-                self._hear_daemon()  # first: a daemon that is gone must not be told anything
+            link = self._link.socket
+            sources: list[Any] = [client] if link is None else [client, link]
+            patience_s = _GLANCE_S if is_new else self._patience_s()
+            readable = select.select(sources, [], [], patience_s)[0]
+            if link in readable:
+                self._link.hear()  # first: a daemon that is gone must not be told anything
             if client in readable:
                 chunk = os.read(client, _CHUNK)
                 if not chunk:
                     return
                 for line in lines.feed(chunk):
                     self._hear_client(line)
-            if self._phase == _NEW:
-                self._reach()  # only now: the first answers must not wait for it
-            elif self._phase in {_STARTING, _GREETING, _INITIALIZING}:
-                self._go_on()
+            if is_new:
+                is_new = False
+                self._link.reach()  # only now: the first answers must not wait for it
+            self._link.step()
+            self._guess_what_waits()
 
-    def _patience(self) -> float | None:
-        if self._phase in {_NEW, _STARTING}:
-            return _POLL_S
-        return 1.0 if self._phase in {_GREETING, _INITIALIZING} else None
-
-    # The client's side
+    def _patience_s(self) -> float | None:
+        return self._link.patience_s if self._is_ready or not self._waiting else _GLANCE_S
 
     def _hear_client(self, line: bytes) -> None:
         message = decode(line)
@@ -142,34 +128,12 @@ class Relay:
             self._hear_reply(message, line)
         elif "id" not in message:
             self._hear_notification(message, line)
-        elif not self._answer(message):
-            self._tell_daemon(message, line)
-
-    def _answer(self, request: "dict[str, Any]") -> bool:
-        """Answer a request ourselves, if we can."""
-        method, protocol = request["method"], protocol_of(request)
-        if method == "initialize":
-            self._initialize = request
-            return self._answer_initialize(request)
-        result = self._answers.get(protocol or "legacy", {}).get(method)
-        params = request.get("params") or {}
-        if result is None or "cursor" in params:
-            return False
-        self._tell_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
-        return True
-
-    def _answer_initialize(self, request: "dict[str, Any]") -> bool:
-        result = self._answers.get("legacy", {}).get("initialize")
-        if result is None:
-            return False
-        wanted = (request.get("params") or {}).get("protocolVersion")
-        if wanted in self._answers["versions"]:
-            result = {**result, "protocolVersion": wanted}
-        self._tell_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
-        self._introduces = True
-        if self._phase == _READY:
-            self._introduce()
-        return True
+        else:
+            result = self._first.exact(message, protocol_of(message))
+            if result is None:
+                self._tell_daemon(message, line)
+            else:
+                self._answer(message, result)
 
     def _hear_reply(self, message: "dict[str, Any]", line: bytes) -> None:
         """Pass on an answer to a question of the daemon that lives; others are stale."""
@@ -180,185 +144,142 @@ class Relay:
 
     def _hear_notification(self, message: "dict[str, Any]", line: bytes) -> None:
         if message["method"] == "notifications/cancelled":
-            request_id = (message.get("params") or {}).get("requestId")
-            self._pending.pop(key_of(request_id), None)
-            self._lost.pop(key_of(request_id), None)
-        is_ours = message["method"] == "notifications/initialized" and self._introduces
-        if not is_ours and self._phase not in {_NEW, _AWAY}:
+            key = key_of((message.get("params") or {}).get("requestId"))
+            self._pending.pop(key, None)
+            self._lost.pop(key, None)
+        # Where we answered `initialize`, we also tell the daemon when that is complete.
+        is_ours = message["method"] == "notifications/initialized" and self._stands_in
+        if not is_ours and not self._link.is_away:
             self._tell_daemon(message, line)
+
+    def _answer(self, request: "dict[str, Any]", result: "dict[str, Any]") -> None:
+        """Answer one of the first questions in the daemon's stead."""
+        self._tell_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        if request["method"] == "initialize":
+            self._initialize = request
+            self._stands_in = True
+            if self._is_ready:
+                self._introduce()
+
+    def _guess_what_waits(self, *, longer_than_s: float = _GUESS_AFTER_S) -> None:
+        """Answer as well as is known what has waited for a daemon as long as a client may wait."""
+        due = time.monotonic() - longer_than_s
+        for item in list(self._waiting) if not self._is_ready else ():
+            since, request, _ = item
+            is_request = "method" in request and "id" in request
+            guess = self._first.guess(request, protocol_of(request)) if is_request else None
+            if guess is not None and since <= due:
+                self._waiting.remove(item)
+                self._answer(request, guess)
+                if request["method"] == "tools/list":
+                    self._guessed = (request, guess)
 
     def _tell_client(self, message: "dict[str, Any]") -> None:
         write_all(1, encode(message))
 
-    # The daemon's side
-
     def _tell_daemon(self, message: "dict[str, Any]", line: bytes) -> None:
-        if self._phase != _READY:
-            self._waiting.append((message, line))
-            self._reach()
+        if not self._is_ready:
+            self._waiting.append((time.monotonic(), message, line))
+            self._link.reach()
             return
         if "method" in message and "id" in message:
             self._pending[key_of(message["id"])] = message
-        self._send(line + b"\n")
+        self._link.send(line + b"\n")
 
-    def _send(self, content: bytes) -> None:
-        assert self._link is not None  # noqa: S101
-        try:
-            self._link.sendall(content)
-        except OSError:
-            self._lose()
+    def lost_calls(self) -> list[str]:
+        """Return the calls that earlier daemons left without an answer."""
+        return list(self._lost)
 
-    def _reach(self) -> None:
-        """Begin to reach the daemon, unless that has begun."""
-        if self._phase in {_NEW, _AWAY}:
-            self._starts = 0
-            self._phase = _STARTING
-            self._deadline = time.monotonic() + _START_S
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """Take the next step towards the daemon."""
-        if self._phase == _STARTING:
-            found = self._daemon.connect()
-            if found is not None:
-                self._greet(*found)
-                return
-            if self._starts < _STARTS:
-                self._starts += self._daemon.start()
-            elif not self._daemon.is_locked():
-                self._give_up(self._no_daemon("ended as soon as it was started"))
-                return
-        if time.monotonic() > self._deadline:
-            self._give_up(self._no_daemon("did not answer in time"))
-
-    def _no_daemon(self, reason: str) -> str:
-        words = self._daemon.last_words().splitlines()
-        ending = f", which ends with: {words[-1]}" if words else "."
-        return f"The toolfold daemon {reason}. See its log {self._daemon.places.log}{ending}"
-
-    def _greet(self, link: "_socket.socket", token: str) -> None:
-        self._link = link
-        self._from_daemon = Lines()
-        self._phase = _GREETING
-        self._deadline = time.monotonic() + _GREETING_S
-        about = {"wire": WIRE, "version": __version__, "token": token, "pid": os.getpid()}
-        self._send(encode({**about, "kind": "mcp", "client": self._client, **self._world}))
-
-    def _hear_daemon(self) -> None:
-        assert self._link is not None  # noqa: S101
-        try:
-            chunk = self._link.recv(_CHUNK)
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self._lose()
-            return
-        for line in self._from_daemon.feed(chunk):
-            if self._phase in {_GREETING, _INITIALIZING}:
-                self._hear_greeting(decode(line) or {})
-            elif self._phase == _READY:
-                self._pass_on(line)
-
-    def _hear_greeting(self, message: "dict[str, Any]") -> None:
-        if message.get("id") == _INITIALIZE:
-            self._send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    def greeted(self, reports: "dict[str, Any]") -> None:
+        """Report what was lost, and go on with this daemon."""
+        self._report_losses(reports)
+        if self._initialize is None:
             self._be_ready()
-        elif "error" in message:
-            self._give_up(str(message["error"]))
-        elif "needs" in message:
-            self._present(message)
-        elif "ready" in message:
-            self._report_losses(message.get("lost") or {})
-            if self._introduces:
-                self._introduce()
-            else:
-                self._be_ready()
-
-    def _present(self, greeting: "dict[str, Any]") -> None:
-        """Give the variables that the configuration names; have an older daemon replaced."""
-        if _number(greeting.get("version")) < _number(__version__):
-            self._send(encode({"drain": True}))
-            self._drop_link()
-            self._phase = _STARTING
-            self._starts = 0
-            return
-        variables = {
-            name: self._environ[name] for name in greeting["needs"] if name in self._environ
-        }
-        self._send(encode({"environ": variables, "lost": list(self._lost)}))
+        else:
+            self._introduce()
 
     def _introduce(self) -> None:
-        """Tell a daemon what the client said of itself when we answered for it."""
+        """Tell the daemon what the client said of itself to us, or to a daemon before."""
         assert self._initialize is not None  # noqa: S101
-        self._phase = _INITIALIZING
-        self._send(encode({**self._initialize, "id": _INITIALIZE}))
+        self._is_ready = False
+        self._link.send(encode({**self._initialize, "id": _INITIALIZE}))
 
     def _be_ready(self) -> None:
-        self._phase = _READY
-        while self._waiting and self._phase == _READY:
-            self._tell_daemon(*self._waiting.pop(0))
+        self._is_ready = True
+        if self._guessed is not None:
+            request, _ = self._guessed
+            self._link.send(encode({**request, "id": _LISTING}))
+        while self._waiting and self._is_ready:
+            self._tell_daemon(*self._waiting.pop(0)[1:])
 
-    def _pass_on(self, line: bytes) -> None:
+    def heard(self, line: bytes) -> None:
+        """Pass on what the daemon says, but for what is between us."""
         message = decode(line) or {}
+        if "received" in message:
+            self._received.add(key_of(message["received"]))
+        elif message.get("id") == _INITIALIZE:
+            self._link.send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            self._be_ready()
+        elif message.get("id") == _LISTING:
+            self._compare(message)
+        else:
+            self._note(message)
+            write_all(1, line + b"\n")
+
+    def _note(self, message: "dict[str, Any]") -> None:
         if "method" not in message:
-            answered = self._pending.pop(key_of(message.get("id")), None)
-            # From now on a daemon that takes over has to be told.
-            self._introduces |= answered is not None and answered["method"] == "initialize"
+            key = key_of(message.get("id"))
+            answered = self._pending.pop(key, None)
+            self._received.discard(key)
+            if answered is not None and answered["method"] == "initialize":
+                self._initialize = answered
         elif "id" in message:
             self._asked.add(key_of(message["id"]))
         elif message["method"].endswith("/list_changed"):
-            self._answers = {}
-        write_all(1, line + b"\n")
+            self._first.forget()
 
-    # When it is gone
+    def _compare(self, listing: "dict[str, Any]") -> None:
+        """Have the client ask again for the tools, if our guess was wrong."""
+        if self._guessed is None:
+            return
+        (request, guess), self._guessed = self._guessed, None
+        known = listing.get("result", {}).get("tools")
+        if known != guess["tools"] and protocol_of(request) is None:
+            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            self._tell_client(changed)
 
-    def _lose(self) -> None:
-        """The daemon is gone: ask again what may be asked again, find out about the rest."""
-        was_greeting = self._phase in {_GREETING, _INITIALIZING}
-        self._drop_link()
-        self._phase = _STARTING if was_greeting else _AWAY
+    def parted(self) -> None:
+        """Ask again what may be asked again, and find out about the rest."""
+        self._is_ready = False
         self._asked.clear()
-        if was_greeting:
-            return  # what waits still waits
         pending, self._pending = self._pending, {}
         for key, request in pending.items():
-            if request["method"] == "tools/call":
+            if request["method"] == "tools/call" and key in self._received:
                 self._lost[key] = request
             else:
                 self._ask_again(key, request)
+        self._received.clear()
         if self._lost or self._waiting:
-            self._reach()
+            self._link.reach()
 
     def _ask_again(self, key: str, request: "dict[str, Any]") -> None:
         if key in self._repeated:
             self._tell_client(failure(request, "The toolfold daemon ended twice at this request."))
         else:
             self._repeated.add(key)
-            self._waiting.append((request, encode(request).rstrip()))
-
-    def _drop_link(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+            self._waiting.append((time.monotonic(), request, encode(request).rstrip()))
 
     def _report_losses(self, reports: "dict[str, dict[str, Any] | None]") -> None:
-        """Tell of each lost call what the journal knows. What never began is asked again."""
+        """Tell of each lost call what the journal knows."""
         lost, self._lost = self._lost, {}
         for key, request in lost.items():
-            report = reports.get(key)
-            name = (request.get("params") or {}).get("name")
-            if report:
-                self._tell_client(failure(request, report["text"], is_error=report["isError"]))
-            elif name == "execute_code":
-                self._ask_again(key, request)
-            else:
-                self._tell_client(failure(request, _IN_DOUBT))
+            report = reports.get(key) or {"text": _IN_DOUBT, "isError": True}
+            self._tell_client(failure(request, report["text"], is_error=report["isError"]))
 
-    def _give_up(self, reason: str) -> None:
+    def gave_up(self, reason: str) -> None:
         """Tell whoever waits that there is no daemon, and why."""
-        self._drop_link()
-        self._phase = _AWAY
-        waiting = [message for message, _ in self._waiting if "method" in message]
+        self._guess_what_waits(longer_than_s=0)
+        waiting = [message for _, message, _ in self._waiting if "method" in message]
         requests = [*self._pending.values(), *self._lost.values(), *waiting]
         self._pending, self._lost, self._waiting = {}, {}, []
         for request in requests:
@@ -383,13 +304,3 @@ def _standard_input() -> int:
 
     threading.Thread(target=copy, daemon=True).start()
     return ours.detach()
-
-
-def _number(version: object) -> tuple[int, ...]:
-    """Return a version for comparing: its leading numbers."""
-    numbers = []
-    for part in str(version).split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)

@@ -1,0 +1,82 @@
+"""What clients see of toolfold before anything is known: the one tool, and what we can do."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+
+_NAMED_SERVERS = 12
+
+_DESCRIPTION = """\
+Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
+Servers are modules: {servers}.
+import tools: tools.search("open an issue") finds tools, tools.describe("github.create_issue") \
+shows how to call one, tools.servers() lists servers; print what they return.
+Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
+failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
+print and the last expression come back; show(image) returns an image. No network, files or pip."""
+
+
+def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
+    """Return `execute_code` as clients see it; None for servers that are not known yet.
+
+    Its size does not grow with the servers.
+    """
+    if servers is None:
+        named = "see tools.servers()"
+    else:
+        named = ", ".join(servers[:_NAMED_SERVERS]) or "none yet"
+        if len(servers) > _NAMED_SERVERS:
+            named += f" and {len(servers) - _NAMED_SERVERS} more"
+    return {
+        "name": "execute_code",
+        "description": _DESCRIPTION.format(servers=named),
+        "inputSchema": {
+            "type": "object",
+            "properties": {"code": {"type": "string"}},
+            "required": ["code"],
+        },
+        # Clients that load tools on demand would hide the only one there is.
+        "_meta": {"anthropic/alwaysLoad": True},
+    }
+
+
+def built_in_answers(version: str) -> "dict[str, Any]":
+    """Return the first answers of a toolfold that knows nothing yet, in the form of a manifest."""
+    about = {"name": "toolfold", "version": version}
+    listing = {"tools": [execute_code(None)]}
+    modern = {
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": about},
+    }
+    answers: dict[str, Any] = {
+        "legacy": {
+            "initialize": {
+                "protocolVersion": LEGACY_VERSIONS[-1],
+                "capabilities": _capabilities(announces=True),
+                "serverInfo": about,
+            },
+            "tools/list": listing,
+        }
+    }
+    discovered = {
+        "supportedVersions": list(MODERN_VERSIONS),
+        "capabilities": _capabilities(announces=False),
+    }
+    for name in MODERN_VERSIONS:
+        answers[name] = {"server/discover": modern | discovered, "tools/list": modern | listing}
+    return answers
+
+
+def _capabilities(*, announces: bool) -> "dict[str, Any]":
+    return {
+        "tools": {"listChanged": announces},
+        "prompts": {"listChanged": False},
+        "resources": {"listChanged": False, "subscribe": False},
+        "completions": {},
+    }
