@@ -26,8 +26,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_TELEMETRY": "1",
         "DISABLE_AUTOUPDATER": "1",
-        # Without it Claude Code may ask the model before a server that is new has answered.
-        "MCP_CONNECTION_NONBLOCKING": "0",
     }
 
 

@@ -3,7 +3,8 @@
 ```text
 ToolfoldError
 ├── ConfigError            a file or setting the user wrote
-├── NotFound               no tool, server or run of that name
+├── NotFound               no tool, server, run or note of that name
+├── BadInput               a value that cannot be used; nothing was changed
 ├── UpstreamError          an MCP server we call
 │   ├── UpstreamUnavailable    it cannot be reached, or died
 │   ├── UpstreamTimedOut       it did not answer in time
@@ -40,6 +41,12 @@ class NotFound(ToolfoldError):
     """Nothing has that name."""
 
     code = "not_found"
+
+
+class BadInput(ToolfoldError):
+    """A value that was given cannot be used; nothing was changed."""
+
+    code = "bad_input"
 
 
 class UpstreamError(ToolfoldError):

@@ -22,7 +22,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 
 def where(_arguments: dict[str, Any]) -> Any:
     mark = os.environ.get("MARK")
-    return {"cwd": os.getcwd(), "mark": mark, "pid": os.getpid(), "environ": dict(os.environ)}
+    return {"cwd": str(Path.cwd()), "mark": mark, "pid": os.getpid(), "environ": dict(os.environ)}
 
 
 def double(arguments: dict[str, Any]) -> Any:

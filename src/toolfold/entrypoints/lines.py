@@ -92,8 +92,10 @@ class InFlight:
 
 
 def initialization_options(server: Server[Any]) -> InitializationOptions:
-    """Return what our handshake says: a relay may announce that the tools have changed."""
-    return server.create_initialization_options(NotificationOptions(tools_changed=True))
+    """Return what our handshake says: a relay may announce that a list has changed."""
+    return server.create_initialization_options(
+        NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+    )
 
 
 async def serve_lines(server: Server[Any], lines: LineStream, in_flight: InFlight) -> None:

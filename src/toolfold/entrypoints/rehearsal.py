@@ -21,6 +21,7 @@ from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS
 
 _log = logging.getLogger(__name__)
 
+_LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 _ABOUT: Final = {"name": "toolfold-rehearsal", "version": __version__}
 
 
@@ -41,7 +42,7 @@ async def rehearse(app: App) -> dict[str, Any]:
     """Return the first answers of every protocol that we speak."""
     latest = LEGACY_VERSIONS[-1]
     greeting = {"protocolVersion": latest, "capabilities": {}, "clientInfo": _ABOUT}
-    questions = {"initialize": greeting, "tools/list": {}}
+    questions = {"initialize": greeting} | {method: {} for method in _LISTS}
     answers: dict[str, Any] = {"legacy": await _ask(make_server(app), questions)}
     for version in MODERN_VERSIONS:
         envelope = {
@@ -51,7 +52,7 @@ async def rehearse(app: App) -> dict[str, Any]:
                 "io.modelcontextprotocol/clientInfo": _ABOUT,
             }
         }
-        modern = {"server/discover": envelope, "tools/list": envelope}
+        modern = dict.fromkeys(("server/discover", *_LISTS), envelope)
         answers[version] = await _ask(make_server(app), modern)
     return answers
 

@@ -6,6 +6,7 @@ from toolfold.config.paths import find_project, project_server_file
 from toolfold.config.serverfile import outline_servers
 from toolfold.config.settings import load_config
 from toolfold.config.trust import Trust
+from toolfold.entrypoints.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError
 
 
@@ -21,6 +22,7 @@ def trust_project(file: str | None, *, revoke: bool) -> int:
     print(f"{path} is trusted as it is now. Its servers:")
     for line in outline_servers(content):
         print(f"  {line}")
+    write_first_manifest()
     print("An edit of the file takes the trust away. `toolfold trust --revoke` does so now.")
     return 0
 

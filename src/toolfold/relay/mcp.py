@@ -15,6 +15,7 @@ from toolfold.relay.daemon import Daemon
 from toolfold.relay.link import Link
 from toolfold.relay.manifest import FirstAnswers, base_environ
 from toolfold.relay.places import Misplaced
+from toolfold.relay.surface import LISTS
 from toolfold.relay.wire import Lines, decode, encode, failure, key_of, protocol_of, write_all
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ _CHUNK = 65_536
 _GLANCE_S = 0.02
 _GUESS_AFTER_S = 0.15
 _INITIALIZE = "toolfold:initialize"
-_LISTING = "toolfold:tools"
+_CHECKING = "toolfold:checking:"
 _IN_DOUBT = (
     "The toolfold daemon ended before this call was answered; whether it was done is not known."
 )
@@ -90,8 +91,8 @@ class Relay:
         """The client's `initialize`, once it was answered: each further daemon is told of it."""
         self._stands_in = False
         """Whether it was we who answered it."""
-        self._guessed: tuple[dict[str, Any], dict[str, Any]] | None = None
-        """A request for the tools, and the answer that we gave without being certain."""
+        self._said: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        """By method, a request for a list and the answer that we gave in a daemon's stead."""
 
     def serve(self) -> None:
         """Relay until the client closes our standard input."""
@@ -155,11 +156,15 @@ class Relay:
     def _answer(self, request: "dict[str, Any]", result: "dict[str, Any]") -> None:
         """Answer one of the first questions in the daemon's stead."""
         self._tell_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
-        if request["method"] == "initialize":
+        method = request["method"]
+        if method == "initialize":
             self._initialize = request
             self._stands_in = True
             if self._is_ready:
                 self._introduce()
+        elif method.endswith("/list"):
+            self._said[method] = (request, result)
+            self._check(method)
 
     def _guess_what_waits(self, *, longer_than_s: float = _GUESS_AFTER_S) -> None:
         """Answer as well as is known what has waited for a daemon as long as a client may wait."""
@@ -171,8 +176,6 @@ class Relay:
             if guess is not None and since <= due:
                 self._waiting.remove(item)
                 self._answer(request, guess)
-                if request["method"] == "tools/list":
-                    self._guessed = (request, guess)
 
     def _tell_client(self, message: "dict[str, Any]") -> None:
         write_all(1, encode(message))
@@ -206,9 +209,8 @@ class Relay:
 
     def _be_ready(self) -> None:
         self._is_ready = True
-        if self._guessed is not None:
-            request, _ = self._guessed
-            self._link.send(encode({**request, "id": _LISTING}))
+        for method in self._said:
+            self._check(method)
         while self._waiting and self._is_ready:
             self._tell_daemon(*self._waiting.pop(0)[1:])
 
@@ -220,7 +222,7 @@ class Relay:
         elif message.get("id") == _INITIALIZE:
             self._link.send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             self._be_ready()
-        elif message.get("id") == _LISTING:
+        elif str(message.get("id")).startswith(_CHECKING):
             self._compare(message)
         else:
             self._note(message)
@@ -238,15 +240,25 @@ class Relay:
         elif message["method"].endswith("/list_changed"):
             self._first.forget()
 
-    def _compare(self, listing: "dict[str, Any]") -> None:
-        """Have the client ask again for the tools, if our guess was wrong."""
-        if self._guessed is None:
+    def _check(self, method: str) -> None:
+        """Ask the daemon, once it is ready, what we answered in its stead."""
+        if self._is_ready:
+            request, _ = self._said[method]
+            self._link.send(encode({**request, "id": _CHECKING + method}))
+
+    def _compare(self, answer: "dict[str, Any]") -> None:
+        """Have the client ask again for a list, if what we said is not what the daemon says."""
+        method = answer["id"].removeprefix(_CHECKING)
+        request, said = self._said.pop(method, (None, None))
+        if request is None or said is None or "result" not in answer:
             return
-        (request, guess), self._guessed = self._guessed, None
-        known = listing.get("result", {}).get("tools")
-        if known != guess["tools"] and protocol_of(request) is None:
-            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            self._tell_client(changed)
+        if any(answer["result"].get(part) != said[part] for part in said if part in LISTS):
+            self._first.forget()
+            if protocol_of(request) is None:  # others are not told of changes in this way
+                kind = method.partition("/")[0]
+                self._tell_client(
+                    {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
+                )
 
     def parted(self) -> None:
         """Ask again what may be asked again, and find out about the rest."""

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 
+LISTS = ("tools", "prompts", "resources", "resourceTemplates")
+"""What the answers to questions for lists are called in them."""
+
 _NAMED_SERVERS = 12
 
 _DESCRIPTION = """\
@@ -44,10 +47,15 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
     }
 
 
-def built_in_answers(version: str) -> "dict[str, Any]":
-    """Return the first answers of a toolfold that knows nothing yet, in the form of a manifest."""
+def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "dict[str, Any]":
+    """Return the first answers of a toolfold that knows its servers at most by name."""
     about = {"name": "toolfold", "version": version}
-    listing = {"tools": [execute_code(None)]}
+    listings: dict[str, dict[str, Any]] = {
+        "tools/list": {"tools": [execute_code(servers)]},
+        "prompts/list": {"prompts": []},
+        "resources/list": {"resources": []},
+        "resources/templates/list": {"resourceTemplates": []},
+    }
     modern = {
         "resultType": "complete",
         "ttlMs": 0,
@@ -61,7 +69,7 @@ def built_in_answers(version: str) -> "dict[str, Any]":
                 "capabilities": _capabilities(announces=True),
                 "serverInfo": about,
             },
-            "tools/list": listing,
+            **listings,
         }
     }
     discovered = {
@@ -69,14 +77,16 @@ def built_in_answers(version: str) -> "dict[str, Any]":
         "capabilities": _capabilities(announces=False),
     }
     for name in MODERN_VERSIONS:
-        answers[name] = {"server/discover": modern | discovered, "tools/list": modern | listing}
+        answers[name] = {"server/discover": modern | discovered} | {
+            method: modern | listing for method, listing in listings.items()
+        }
     return answers
 
 
 def _capabilities(*, announces: bool) -> "dict[str, Any]":
     return {
         "tools": {"listChanged": announces},
-        "prompts": {"listChanged": False},
-        "resources": {"listChanged": False, "subscribe": False},
+        "prompts": {"listChanged": announces},
+        "resources": {"listChanged": announces, "subscribe": False},
         "completions": {},
     }

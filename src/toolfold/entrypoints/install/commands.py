@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from toolfold.config.paths import Directories
 from toolfold.config.settings import current_directory, environment
+from toolfold.entrypoints.first_manifest import write_first_manifest
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
 from toolfold.entrypoints.install.describe import describe_fold, describe_unfold
 from toolfold.entrypoints.install.diffs import diff
@@ -97,7 +98,9 @@ def _each(places: Sequence[Place], act: Callable[[Place], None], files: Files) -
             failed = True
     if files.dry_run:
         _print_diffs(files)
-    elif not failed:
+    else:
+        write_first_manifest()
+    if not (files.dry_run or failed):
         print("Done. Clients see it when they start anew.")
     return 1 if failed else 0
 

@@ -1,0 +1,32 @@
+"""Write the manifest of this directory before a daemon has ever run in it."""
+
+from pathlib import Path
+from typing import Any
+
+from toolfold import __version__
+from toolfold.catalog.listing import write_whole
+from toolfold.catalog.names import module_names
+from toolfold.config.settings import current_directory, deciding_files, environment, load_config
+from toolfold.errors import ToolfoldError
+from toolfold.relay.manifest import as_manifest, base_environ, manifest_path
+from toolfold.relay.surface import built_in_answers
+
+
+def write_first_manifest() -> None:
+    """Let the next relay here answer at once and exactly.
+
+    Where that cannot be told without a daemon, or not be written, the relay asks the daemon.
+    """
+    try:
+        config = load_config()
+        if config.settings.search_tools or config.settings.pinned_tools:
+            return
+        here = current_directory()
+        environ = base_environ(environment())
+        world: dict[str, Any] = {"cwd": str(here), "config": None, "set": [], "environ": environ}
+        modules = sorted(module_names(server.name for server in config.servers).values())
+        watched = map(str, deciding_files(config, here, None))
+        text = as_manifest(built_in_answers(__version__, modules), watched, __version__)
+        write_whole(Path(manifest_path(str(config.directories.cache), world)), text)
+    except ToolfoldError:
+        return  # nothing is lost but a moment

@@ -1,0 +1,1 @@
+"""What is remembered: notes, found again by words, meaning, tags and time."""

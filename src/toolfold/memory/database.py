@@ -1,0 +1,220 @@
+"""The file of a SQLite store: made private, opened, shared by threads and processes, closed."""
+
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final, TypeVar
+
+from toolfold.errors import StoreError
+from toolfold.memory.schema import bring_up_to_date, is_current
+
+if sys.platform != "win32":
+    import fcntl
+
+_T = TypeVar("_T")
+
+_PATIENCE_MS: Final = 30_000
+_CACHE_KIB: Final = 16_384
+
+_REASONS: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full. Free some space and try again",
+    sqlite3.SQLITE_READONLY: "it can only be read: the file or its disk is write-protected",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked. Try again",
+    sqlite3.SQLITE_CORRUPT: "it is damaged. It stays as it is; put a backup in its place",
+    sqlite3.SQLITE_NOTADB: "it is not a database. Move it away, or name another file",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened. Check its directory and the rights to it",
+}
+_UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
+
+# What a forked child inherits must be neither used nor closed, so it is kept from being collected.
+_abandoned: Final[list[object]] = []
+
+
+class Database:
+    """One file. Any thread may read and write; so may other processes, at the same time.
+
+    A child made by `fork` gets connections of its own. Where the file cannot be written, it can
+    still be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._process = os.getpid()
+        self._writing = Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._readers: list[sqlite3.Connection] = []
+
+    def open(self) -> None:
+        """Make the file if there is none, mode 0600, and bring its tables up to date.
+
+        Raises:
+            StoreError: It cannot be made or opened, is not ours, or a newer toolfold wrote it.
+        """
+        with self._translated("cannot be opened"):
+            self._make_private()
+            try:
+                self._writer = self._connect_to_write()
+            except sqlite3.OperationalError as error:
+                if _primary_code(error) not in _UNWRITABLE:
+                    raise
+                self._readers.append(self._connect_to_read())
+
+    def close(self) -> None:
+        """Close every connection; the log of changes goes into the file."""
+        if self._process == os.getpid():
+            for connection in (*self._readers, self._writer):
+                if connection is not None:
+                    connection.close()
+        self._readers, self._writer = [], None
+
+    def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do `work` on the database as it is at one moment.
+
+        Raises:
+            StoreError: It does not answer.
+        """
+        self._notice_fork()
+        with self._translated("cannot be read"):
+            connection = self._reader()
+            with _transaction(connection, "BEGIN"):
+                found = work(connection)
+            self._readers.append(connection)
+            return found
+
+    def write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do `work` wholly or not at all. What it wrote is on the disk when this returns.
+
+        Raises:
+            StoreError: The database does not take it; nothing has changed.
+        """
+        self._notice_fork()
+        with self._writing, self._translated("does not take this, and is as it was before"):
+            if self._writer is None:
+                self._writer = self._connect_to_write()
+            # SQLite skips the busy timeout when a read turns into a write.
+            with _transaction(self._writer, "BEGIN IMMEDIATE"):
+                return work(self._writer)
+
+    def empty_log(self) -> None:
+        """Put the log of changes into the file, and cut it to nothing.
+
+        Raises:
+            StoreError: A process that reads stood in the way for too long.
+        """
+        with self._writing, self._translated("cannot be cleaned up"):
+            if self._writer is not None:
+                [is_busy, *_] = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if is_busy:
+                    raise StoreError(
+                        f"What was erased from {self._path} still stands in its log, because "
+                        "another process reads it. Purge once more when that has ended."
+                    )
+
+    def _make_private(self) -> None:
+        with suppress(OSError):  # where nothing can be made, opening says why
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.parent.chmod(0o700)
+            # Never open a file that is there: closing it would drop the locks of its connections.
+            with suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            self._path.chmod(0o600)
+
+    def _connect_to_write(self) -> sqlite3.Connection:
+        with ExitStack() as undo:
+            connection = self._connect(self._path)
+            undo.callback(connection.close)
+            if not is_current(connection):
+                self._set_up(connection)
+            # Every commit waits for the disk, and what is deleted is overwritten.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+            undo.pop_all()
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        """Take the steps that are missing, one process at a time."""
+        with _locked(self._path):
+            connection.execute("PRAGMA journal_mode = WAL")
+            with _transaction(connection, "BEGIN IMMEDIATE"):
+                bring_up_to_date(connection)
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Open the file as it is; on a disk that cannot be written, without its log if need be."""
+        location = self._path.absolute().as_uri()
+        for access in ("mode=ro", "immutable=1"):
+            try:
+                connection = self._connect(f"{location}?{access}", is_uri=True)
+                connection.execute("SELECT 1 FROM state")
+            except sqlite3.OperationalError as error:
+                if access == "immutable=1" or not self._path.exists():
+                    raise
+                if _primary_code(error) not in _UNWRITABLE or self._has_log():
+                    raise
+            else:
+                return connection
+        raise AssertionError("unreachable")
+
+    def _has_log(self) -> bool:
+        log = self._path.with_name(f"{self._path.name}-wal")
+        return log.exists() and log.stat().st_size > 0
+
+    def _connect(self, location: Path | str, *, is_uri: bool = False) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            location, isolation_level=None, check_same_thread=False, uri=is_uri
+        )
+        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return self._connect_to_read()
+
+    def _notice_fork(self) -> None:
+        if self._process != os.getpid():
+            _abandoned.extend([self._writer, self._readers])
+            self._process, self._writing = os.getpid(), Lock()
+            self._readers, self._writer = [], None
+
+    @contextmanager
+    def _translated(self, failure: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            reason = _REASONS.get(_primary_code(error), str(error))
+            raise StoreError(f"The memory {self._path} {failure}: {reason}.") from error
+        except OSError as error:
+            raise StoreError(f"The memory {self._path} {failure}: {error.strerror}.") from error
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some failures have rolled back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time change to WAL: SQLite gives up at once when two try."""
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    code: int = getattr(error, "sqlite_errorcode", -1)
+    return code & 0xFF if code >= 0 else code

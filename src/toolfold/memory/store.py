@@ -1,0 +1,210 @@
+"""The Store protocol: what keeps notes, whichever database it is.
+
+Every method is asynchronous and may be called by any number of tasks at once. A store answers from
+worker threads or the network, so nothing here blocks the event loop. Whatever a method has returned
+from is kept: it survives the death of the process and of the machine.
+
+Hashes that are taken are beginnings of hashes, of at least four characters; hashes that are returned
+are whole. Namespaces do not see each other in any way, not even in scores.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from toolfold.jsontypes import JsonObject
+from toolfold.memory.models import Draft, Note, TagMatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which notes come into question. What is not said does not matter."""
+
+    tags: tuple[str, ...] = ()
+    tag_match: TagMatch = "any"
+    type: str | None = None
+    after: float | None = None
+    """Created at that time or later."""
+
+    before: float | None = None
+    """Created earlier."""
+
+
+EVERYTHING = Filter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is different in a note from now on. None leaves it as it is."""
+
+    content: str | None = None
+    tags: tuple[str, ...] | None = None
+    type: str | None = None
+    metadata: JsonObject | None = None
+    source: str | None = None
+    quality: float | None = None
+
+
+class Scored(NamedTuple):
+    """A note, and how well it matches in one respect."""
+
+    key: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """What was found, in each respect for itself; see `ranking` for how they become one list."""
+
+    lists: Mapping[str, Sequence[Scored]]
+    """By respect, best first: `words` and `words_nearby`, `meaning` and `meaning_nearby`. Nearby
+    counts the parts before and after in the same conversation or document."""
+
+    created: Mapping[int, float]
+    """Of every note in the lists."""
+
+    quality: Mapping[int, float]
+    total: int
+    """How many notes match in any respect."""
+
+
+class Listing(NamedTuple):
+    """Notes in order, and how many there are beyond."""
+
+    notes: Sequence[Note]
+    total: int
+
+
+class Unembedded(NamedTuple):
+    """A note whose vector is not there yet."""
+
+    key: int
+    hash: str
+    content: str
+
+
+class Embedded(NamedTuple):
+    """The vector of a note: a blob, as `embedding.quantize` makes it."""
+
+    key: int
+    hash: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much there is."""
+
+    notes: int
+    """In the namespace, without those that are deleted."""
+
+    unembedded: int
+    """In all namespaces."""
+
+
+class Store(Protocol):
+    """Keeps notes and finds them again.
+
+    Every method raises `StoreError` when the database does not answer or does not take a write; then
+    nothing has changed. Those that take hashes raise `NotFound` for one that could mean several
+    notes, naming them.
+    """
+
+    @property
+    def backend(self) -> str:
+        """Which database it is, in one word."""
+
+    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> None:
+        """Keep notes, all or none; each is found by its words at once.
+
+        One that is there already stays as it is, and gets the tags and links that it lacks. One that
+        was deleted comes back as the draft says. Notes that a draft supersedes are deleted.
+
+        Raises:
+            NotFound: A link leads nowhere.
+        """
+
+    async def get(self, namespace: str, hash_prefix: str) -> Note:
+        """Return a note by its hash, or by one that an earlier version of it had.
+
+        Raises:
+            NotFound: There is none, or it is deleted.
+        """
+
+    async def load(self, namespace: str, keys: Sequence[int]) -> dict[int, Note]:
+        """Return the notes behind keys that `search` or `keys` gave, without those deleted since."""
+
+    async def history(self, namespace: str, hash_prefix: str) -> list[Note]:
+        """Return all versions of a note, oldest first; the last is how it is now.
+
+        Raises:
+            NotFound: There is none.
+        """
+
+    async def update(self, namespace: str, hash_prefix: str, change: Change, *, now: float) -> Note:
+        """Change a note and return it; how it was is kept as a version. No change, no version.
+
+        Raises:
+            NotFound: There is none.
+            BadInput: Another note says exactly that already.
+        """
+
+    async def delete(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
+        """Delete notes so that they can be restored; return how many were there to delete."""
+
+    async def delete_matching(self, namespace: str, wanted: Filter, *, now: float) -> int:
+        """Delete all notes that pass a filter, as `delete` does."""
+
+    async def restore(self, namespace: str, hash_prefixes: Sequence[str]) -> int:
+        """Bring deleted notes back; return how many were deleted."""
+
+    async def purge(self, namespace: str, hash_prefixes: Sequence[str]) -> int:
+        """Erase notes with all their versions, deleted or not; return how many there were.
+
+        Nothing of them is left in the files of the database, nor in memory.
+        """
+
+    async def newest(
+        self, namespace: str, wanted: Filter, *, limit: int, offset: int = 0
+    ) -> Listing:
+        """Return notes that pass a filter, those created last first; `total` counts all."""
+
+    async def keys(self, namespace: str, wanted: Filter) -> list[int]:
+        """Return the keys of all notes that pass a filter, those created last first."""
+
+    async def search(
+        self,
+        namespace: str,
+        query: str,
+        vector: Sequence[float] | None,
+        wanted: Filter,
+        *,
+        depth: int,
+    ) -> Matches:
+        """Match notes that pass a filter with a text and its vector, at most `depth` in a list.
+
+        Without a vector, and until those of the notes are in memory, it goes by words alone.
+        """
+
+    async def counts(self, namespace: str) -> Counts:
+        """Count."""
+
+    async def adopt(self, embedder: str, dimensions: int) -> None:
+        """Note which embedder the vectors are from.
+
+        Raises:
+            StoreError: Those that are there are from another one.
+        """
+
+    async def unembedded(self, limit: int) -> list[Unembedded]:
+        """Return notes of any namespace that have no vector, oldest first."""
+
+    async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
+        """Keep vectors; those of notes that say something else by now are dropped.
+
+        Raises:
+            StoreError: The vectors in the store are from another embedder by now.
+        """
+
+    async def forget_vectors(self, embedder: str, dimensions: int) -> None:
+        """Drop all vectors, and adopt that embedder; does nothing if it is adopted already."""
