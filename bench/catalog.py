@@ -25,7 +25,7 @@ import resource, sys
 sys.path.insert(0, sys.argv[1])
 from tokens import load
 from toolfold.catalog.known import KnownTools
-from toolfold.catalog.discovery import ToolIndex
+from toolfold.catalog.search.discovery import ToolIndex
 def peak_mb(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak_mb()
 tools = load([])

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from stage import ROOT
 
-from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.search.discovery import ToolIndex
+from toolfold.catalog.search.vectors import EmbeddingText, ToolVectors, VectorTable
 from toolfold.catalog.tool import ListedTool, Tool
-from toolfold.catalog.vectors import EmbeddingText, ToolVectors, VectorTable
 from toolfold.embedding import Embedder, MiniLmEmbedder
 
 DATA = ROOT.parent / "shared" / "data"

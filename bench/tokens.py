@@ -16,8 +16,8 @@ from typing import Any
 
 from stage import ROOT, Stage, Unavailable
 
-from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import brief, render_stub
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.relay.surface import execute_code

@@ -14,8 +14,8 @@ import protocol
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
-from toolfold.catalog.logins import Logins
-from toolfold.catalog.meaning import Meaning
+from toolfold.catalog.login.logins import Logins
+from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream

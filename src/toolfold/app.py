@@ -9,9 +9,9 @@ import anyio
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
-from toolfold.catalog.logins import Logins
-from toolfold.catalog.meaning import Meaning
+from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.pool import UpstreamPool
+from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig

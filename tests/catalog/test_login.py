@@ -17,8 +17,8 @@ from anyio.abc import Process
 from servers.authorization import Authority, serving
 from support import MakeApp, MakeConfig, free_port, test_server, write_config
 
-from toolfold.catalog.login_flow import log_in
-from toolfold.catalog.logins import Logins, login_state, needs_login
+from toolfold.catalog.login.flow import log_in
+from toolfold.catalog.login.logins import Logins, login_state, needs_login
 
 SENTENCE = "it needs a login. Run: toolfold login crm"
 CALL = "import crm\ncrm.echo(value='there')"

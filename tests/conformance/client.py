@@ -18,8 +18,8 @@ import httpx2
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
-from toolfold.catalog.login_flow import log_in
-from toolfold.catalog.logins import Logins
+from toolfold.catalog.login.flow import log_in
+from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.questions import Question, Reply
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import Start

@@ -29,8 +29,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
-from toolfold.entrypoints.http_guard import Doorkeeper
-from toolfold.entrypoints.http_stack import mcp_app, serve_asgi
+from toolfold.entrypoints.http.guard import Doorkeeper
+from toolfold.entrypoints.http.stack import mcp_app, serve_asgi
 
 CONTEXT: Asked = {
     "user_context": elicit("What context should the prompt use?", form("context")),

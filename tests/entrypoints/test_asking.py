@@ -13,7 +13,7 @@ import uvicorn
 from mcp import Client, StdioServerParameters
 from support import MakeApp, Running, entry, node_server, test_server, write_config
 
-from toolfold.entrypoints.mcp_server import make_server
+from toolfold.entrypoints.mcp.server import make_server
 
 ERAS = ["2025", "2026"]
 MODES = ["legacy", "2026-07-28"]

@@ -24,9 +24,9 @@ from support import MakeApp, entry, inspector, node_server, test_server, write_c
 
 from toolfold.app import App
 from toolfold.config.settings import load_config
-from toolfold.entrypoints import http_guard, http_stack
-from toolfold.entrypoints.http import serve_http
-from toolfold.entrypoints.http_guard import MAX_BODY_BYTES, Doorkeeper
+from toolfold.entrypoints.http import guard, stack
+from toolfold.entrypoints.http.app import serve_http
+from toolfold.entrypoints.http.guard import MAX_BODY_BYTES, Doorkeeper
 
 MODERN = "2026-07-28"
 ERAS = ["legacy", MODERN]
@@ -258,7 +258,7 @@ def prepared(path: str, port: str, options: dict[str, Any]) -> dict[str, Any]:
 async def test_a_body_that_does_not_come_is_not_waited_for(
     running: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_guard, "BODY_TIME_S", 0.2)
+    monkeypatch.setattr(guard, "BODY_TIME_S", 0.2)
     async with running({}) as toolfold, listening(toolfold.app) as url:
         host = url.split("/")[2]
         name, port = host.split(":")
@@ -328,8 +328,8 @@ async def test_pages_of_an_allowed_origin_can_read_our_answers(running: MakeApp)
 async def test_sessions_are_bounded_and_end_when_idle(
     running: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_stack, "_MAX_SESSIONS", 1)
-    monkeypatch.setattr(http_stack, "_SESSION_IDLE_S", 0.5)
+    monkeypatch.setattr(stack, "_MAX_SESSIONS", 1)
+    monkeypatch.setattr(stack, "_SESSION_IDLE_S", 0.5)
     async with running({}) as toolfold, listening(toolfold.app) as url:
         async with httpx2.AsyncClient(timeout=60) as http:
             session = await new_session(http, url)
@@ -392,9 +392,7 @@ async def test_our_own_failure_is_a_sentence_too() -> None:
     async def fail(_request: Request) -> Response:
         raise LookupError("a secret")
 
-    app = http_stack.mcp_app(
-        Server("broken"), doorkeeper=Doorkeeper(), routes=[Route("/broken", fail)]
-    )
+    app = stack.mcp_app(Server("broken"), doorkeeper=Doorkeeper(), routes=[Route("/broken", fail)])
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/broken")

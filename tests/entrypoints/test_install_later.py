@@ -5,7 +5,7 @@ import pytest
 from machine import Machine, realistic
 
 from toolfold.config.settings import load_config
-from toolfold.entrypoints.doctor import print_configuration
+from toolfold.entrypoints.commands.doctor import print_configuration
 from toolfold.entrypoints.install.drift import drift
 
 

@@ -14,7 +14,7 @@ from support import SHARED_DATA, MakeApp, catalogue, inspector, test_server, wri
 
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.tool import Tool
-from toolfold.entrypoints.mcp_server import make_server
+from toolfold.entrypoints.mcp.server import make_server
 from toolfold.tokens import count_tokens
 
 SEVEN = [

@@ -9,7 +9,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.shared.uri_template import UriTemplate
 from support import MakeApp, entry, node_server, test_server, write_config
 
-from toolfold.entrypoints.mcp_server import make_server
+from toolfold.entrypoints.mcp.server import make_server
 
 MODES = ["legacy", "2026-07-28"]
 

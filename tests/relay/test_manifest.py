@@ -11,7 +11,7 @@ from support import MakeApp, test_server
 
 from toolfold import __version__
 from toolfold.config.paths import find_project
-from toolfold.entrypoints.rehearsal import rehearse
+from toolfold.entrypoints.mcp.rehearsal import rehearse
 from toolfold.relay.manifest import (
     FirstAnswers,
     as_manifest,

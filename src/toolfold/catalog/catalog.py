@@ -9,12 +9,12 @@ import anyio
 import mcp_types as types
 
 from toolfold.catalog.addresses import outward
-from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Answer, Blob, to_answer
+from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait, Upstream

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from toolfold.catalog.discovery import ToolIndex
 from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.errors import NotFound

@@ -11,10 +11,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 import anyio
-import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -23,13 +21,14 @@ from pydantic import ValidationError
 from toolfold.catalog.errands import AnswerT, Errand
 from toolfold.catalog.flights import Flights
 from toolfold.catalog.listing import ListingCache, listed_tool
-from toolfold.catalog.logins import Logins
+from toolfold.catalog.login.logins import Logins
+from toolfold.catalog.login.stored import StoredLogin
 from toolfold.catalog.observed import ObservedShapes
 from toolfold.catalog.offers import KnownOffers, Offers
 from toolfold.catalog.questions import Ask, Question, Reply
-from toolfold.catalog.stored_login import StoredLogin
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Line, Start
+from toolfold.catalog.trouble import Trouble, first_line, without_secrets
 from toolfold.catalog.turns import Turn, Turns
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
@@ -356,7 +355,7 @@ class Upstream:
         try:
             tools = tuple([tool async for tool in _pages(client)])
         except (MCPError, ValidationError, RuntimeError) as error:
-            unusable = f"its list of tools is not usable: {_first_line(error)}"
+            unusable = f"its list of tools is not usable: {first_line(error)}"
             self.fault = self._refusal() or unusable
         else:
             self._is_fresh = True
@@ -379,26 +378,9 @@ class Upstream:
         self._listed = anyio.Event()
 
     def _describe(self, error: BaseException) -> str:
-        """Say why a connection did not come about, for a person to act on."""
-        leaf = _leaf(error)
-        config = self.config
-        match leaf:
-            case TimeoutError():
-                return self._describe_silence()
-            case FileNotFoundError() if not (config.cwd or self._start.directory).is_dir():
-                directory = config.cwd or self._start.directory
-                return f"its working directory {directory} does not exist."
-            case FileNotFoundError() | PermissionError():
-                return (
-                    f"the command {config.command!r} was not found or may not be run. "
-                    "Is it installed and on the PATH?"
-                )
-            case MCPError() if config.transport == "stdio" and leaf.code == types.CONNECTION_CLOSED:
-                words = self._line.last_words()
-                return "it ended during the handshake" + (f", saying: {words}" if words else ".")
-            case httpx2.TransportError():
-                return f"{_without_secrets(config.url)} cannot be reached: {leaf}"
-        return self._refusal() or _first_line(leaf)
+        directory = self.config.cwd or self._start.directory
+        trouble = Trouble(self.config, self._line, directory, self._connect_timeout_s)
+        return trouble.of(error) or self._refusal() or first_line(error)
 
     def _refusal(self) -> str | None:
         """Say why the server refuses us and what to do, if its last answer was a refusal."""
@@ -408,16 +390,9 @@ class Upstream:
         if self._login is not None and self._login.fault:
             return self._login.fault
         return (
-            f"{_without_secrets(self.config.url)} refused with status {status}. "
+            f"{without_secrets(self.config.url)} refused with status {status}. "
             "Check its headers or token."
         )
-
-    def _describe_silence(self) -> str:
-        silence = f"it did not answer the handshake within {self._connect_timeout_s:g} s"
-        if self._line.noise:
-            return f"{silence}, and printed what is not MCP: {self._line.noise}"
-        words = self._line.last_words() if self.config.transport == "stdio" else ""
-        return silence + (f". It said: {words}" if words else ".")
 
 
 def _yielding(turn: Turn, ask: Ask) -> Ask:
@@ -440,24 +415,3 @@ async def _pages(client: Client) -> AsyncIterator[ListedTool]:
         if not cursor:
             return
     raise RuntimeError(f"its list of tools has more than {_LONGEST_LISTING_PAGES} pages")
-
-
-def _leaf(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _first_line(error: BaseException) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]
-
-
-def _without_secrets(url: str) -> str:
-    """Return a URL that may be shown: no user, password or query."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"

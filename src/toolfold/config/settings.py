@@ -1,7 +1,8 @@
 """The configuration of one start: read once, frozen; the only reader of the environment."""
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -341,3 +342,22 @@ def current_directory() -> Path:
         return Path.cwd()
     except OSError as error:
         raise ConfigError(f"The current directory cannot be used: {error.strerror}.") from error
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, object]:
+    """Read `KEY=VALUE` texts as the values of `--set` are written.
+
+    Raises:
+        ConfigError: One has no `=`.
+    """
+    return dict(_override(text) for text in texts)
+
+
+def _override(text: str) -> tuple[str, object]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise ConfigError(f"--set takes KEY=VALUE, such as limits.calls=50; got {text!r}.")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

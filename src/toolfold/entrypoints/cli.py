@@ -19,7 +19,7 @@ def run_command(argv: Sequence[str]) -> int:
     from importlib import import_module
 
     if arguments.command == "tools_search" and not arguments.json:
-        from toolfold.entrypoints.kept_search import kept_index, print_hits
+        from toolfold.entrypoints.commands.kept_search import kept_index, print_hits
 
         if kept := kept_index(arguments):
             print_hits(arguments, *kept)
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
-    doctor.set_defaults(command="doctor", module="commands")
+    doctor.set_defaults(command="doctor", module="commands.local")
     return parser
 
 
@@ -84,7 +84,7 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
     run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
     run.add_argument("-c", dest="code", help="the code itself")
     run.add_argument("--json", action="store_true", help="print the typed result")
-    run.set_defaults(command="run", module="commands")
+    run.set_defaults(command="run", module="commands.local")
 
 
 def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -96,21 +96,21 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
     shared.add_argument("--json", action="store_true", help="print JSON")
     listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
     listing.add_argument("server", nargs="?", help="only the tools of this server")
-    listing.set_defaults(command="tools_list", module="tools_commands")
+    listing.set_defaults(command="tools_list", module="commands.tools")
     search = kinds.add_parser("search", parents=[shared], help="the tools that fit a task")
     search.add_argument("query", nargs="+")
     search.add_argument("--limit", type=int, default=5, help="how many (default 5)")
     search.add_argument("--server", help="only the tools of this server")
-    search.set_defaults(command="tools_search", module="tools_commands")
+    search.set_defaults(command="tools_search", module="commands.tools")
     describe = kinds.add_parser("describe", parents=[shared], help="how to call a tool")
     describe.add_argument("names", nargs="+", metavar="NAME")
-    describe.set_defaults(command="tools_describe", module="tools_commands")
+    describe.set_defaults(command="tools_describe", module="commands.tools")
 
 
 def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
     mcp.add_argument("--no-daemon", action="store_true", help="do everything in this one process")
-    mcp.set_defaults(command="mcp", module="commands")
+    mcp.set_defaults(command="mcp", module="commands.local")
 
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -119,13 +119,13 @@ def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
-    serve.set_defaults(command="serve", module="serving")
+    serve.set_defaults(command="serve", module="commands.serving")
 
 
 def _add_daemon(commands: Any) -> None:
     def add(name: str, **options: Any) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = commands.add_parser(name, **options)
-        parser.set_defaults(command=name, module="daemon_commands")
+        parser.set_defaults(command=name, module="commands.daemon")
         return parser
 
     status = add("status", help="say whether the daemon runs, and for whom")
@@ -144,14 +144,14 @@ def _add_runs(commands: Any) -> None:
     runs.add_argument("id", nargs="?", help="the run to show, by the beginning of its id")
     runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
     runs.add_argument("--json", action="store_true", help="print JSON")
-    runs.set_defaults(command="runs", module="runs_commands")
+    runs.set_defaults(command="runs", module="commands.runs")
 
 
 def _add_trust(commands: Any) -> None:
     trust = commands.add_parser("trust", help="let the servers of this project's file start")
     trust.add_argument("file", nargs="?", help="by default the file of the current project")
     trust.add_argument("--revoke", action="store_true", help="take the trust back")
-    trust.set_defaults(command="trust", module="commands")
+    trust.set_defaults(command="trust", module="commands.local")
 
 
 def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -167,10 +167,10 @@ def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="S",
         help="how long to wait for you (default 300 s)",
     )
-    login.set_defaults(command="login", module="login")
+    login.set_defaults(command="login", module="commands.login")
     logout = commands.add_parser("logout", parents=[shared], help="forget such a login")
     logout.add_argument("server", help="its name in the configuration")
-    logout.set_defaults(command="logout", module="login")
+    logout.set_defaults(command="logout", module="commands.login")
 
 
 def _add_install(commands: Any) -> None:

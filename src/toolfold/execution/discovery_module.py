@@ -7,10 +7,10 @@ import anyio
 import mcp_types as types
 
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.meaning import Meaning
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
+from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound

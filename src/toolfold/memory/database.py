@@ -80,8 +80,11 @@ class Database:
         self._notice_fork()
         with self._translated("cannot be read"):
             connection = self._reader()
-            with _transaction(connection, "BEGIN"):
-                found = work(connection)
+            with ExitStack() as undo:
+                undo.callback(connection.close)
+                with _transaction(connection, "BEGIN"):
+                    found = work(connection)
+                undo.pop_all()
             self._readers.append(connection)
             return found
 
@@ -139,8 +142,11 @@ class Database:
         """Take the steps that are missing, one process at a time."""
         with _locked(self._path):
             connection.execute("PRAGMA journal_mode = WAL")
-            with _transaction(connection, "BEGIN IMMEDIATE"):
-                bring_up_to_date(connection)
+            try:
+                with _transaction(connection, "BEGIN IMMEDIATE"):
+                    bring_up_to_date(connection)
+            except StoreError as error:
+                raise StoreError(f"The memory {self._path} cannot be opened: {error}.") from error
 
     def _connect_to_read(self) -> sqlite3.Connection:
         """Open the file as it is; on a disk that cannot be written, without its log if need be."""

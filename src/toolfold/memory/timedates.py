@@ -23,6 +23,7 @@ from toolfold.memory.timespans import (
     days_from,
     latest_day,
     latest_month,
+    latest_monthday,
     latest_weekday,
     months_from,
     unit_before,
@@ -108,7 +109,7 @@ def _day_first(words: Words, i: int) -> Match | None:
     number = month(words, k)
     if day is None or number is None:
         return None
-    return _day_of_month(words, k + 1, number, day, month_at=k)
+    return _day_of_month(words, k + 1, number, day, first=i, month_at=k)
 
 
 def _month_first(words: Words, i: int) -> Match | None:
@@ -118,14 +119,16 @@ def _month_first(words: Words, i: int) -> Match | None:
     day = day_number(words, k)
     if number is None or day is None or is_count(words, k + 1):
         return None
-    return _day_of_month(words, k + 1, number, day, month_at=i)
+    return _day_of_month(words, k + 1, number, day, first=i, month_at=i)
 
 
-def _day_of_month(words: Words, i: int, number: int, day: int, *, month_at: int) -> Match | None:
+def _day_of_month(
+    words: Words, i: int, number: int, day: int, *, first: int, month_at: int
+) -> Match | None:
     if (named := year(words, i, SPACE + COMMA)) is not None:
         return _fixed_day(words, i + 1, named, number, day)
     # Without a word before it, `3 may` may begin `3 may fail`.
-    if is_weak_month(words, month_at) and words.begin in {i - 2, i - 3}:
+    if is_weak_month(words, month_at) and words.begin == first:
         return None
     return Match(i, "day", lambda bound: latest_day(bound, number, day), "year")
 
@@ -138,11 +141,7 @@ def day_of_this_month(words: Words, i: int) -> Match | None:
     day = day_number(words, i)
     if day is None or words.before(i) != "the":
         return None
-
-    def resolve(bound: datetime) -> Span:
-        return latest_day(bound, bound.month if day <= bound.day else (bound.month - 2) % 12 + 1, day)
-
-    return Match(i + 1, "weekday", resolve, "month")
+    return Match(i + 1, "weekday", lambda bound: latest_monthday(bound, day), "month")
 
 
 def month_name(words: Words, i: int) -> Match | None:
@@ -178,8 +177,8 @@ def quarter(words: Words, i: int) -> Match | None:
     if (named := year(words, i)) is not None and (found := _QUARTER.fullmatch(words.word(i + 1))):
         return _months_of(words, i + 2, *_quarter_months(found), named)
     if found := _QUARTER.fullmatch(words.word(i)):
-        k = words.phrase(i + 1, "of") or i + 1
-        return _months_of(words, k, *_quarter_months(found), None)
+        k = words.phrase(i + 1, "of")
+        return _months_of(words, k if year(words, k) else i + 1, *_quarter_months(found), None)
     place = _ORDINALS.get(words.word(i))
     if place is not None and (k := words.phrase(i + 1, "quarter of")) and year(words, k):
         return _months_of(words, k, 3 * (place % 4) + 1, 3, None)

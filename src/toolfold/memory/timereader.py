@@ -35,19 +35,126 @@ _WEAK_MONTHS = {"may", "march"}
 PERSONS = {"april", "may", "june", "august"}
 # Words that go on with a sentence, where a noun or verb would make a name or a number of the last.
 FUNCTION_WORDS = frozenset(
-    "a about after all an and any are as at because before but by can could did do does for from"
-    " had has have he how i if in into is it its my not of on or our she should so than that the"
-    " their them there these they this those to us was we were what when where which while who why"
-    " will with would you your regarding concerning".split()
+    [
+        "a",
+        "about",
+        "after",
+        "all",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "because",
+        "before",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "he",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "my",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "she",
+        "should",
+        "so",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "us",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "regarding",
+        "concerning",
+    ]
 )
 _COUNTED = frozenset(
-    "people percent bytes mb gb kb tb ms km kg px usd eur dollars euros or more bc bce".split()
+    [
+        "people",
+        "percent",
+        "bytes",
+        "mb",
+        "gb",
+        "kb",
+        "tb",
+        "ms",
+        "km",
+        "kg",
+        "px",
+        "usd",
+        "eur",
+        "dollars",
+        "euros",
+        "or",
+        "more",
+        "bc",
+        "bce",
+    ]
 )
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen"
-).split()
+_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 _NUMBERS = {**{word: number for number, word in enumerate(_ONES)}, **_TENS}
 # What somebody may mean who is vague: from so many to so many.
@@ -91,11 +198,17 @@ class Amount(NamedTuple):
 class Words:
     """The tokens of a text, read from one of them on, and the present to read them in."""
 
-    def __init__(self, tokens: Sequence[Token], *, now: datetime, week_start: int) -> None:
+    def __init__(
+        self, tokens: Sequence[Token], *, now: datetime, week_start: int, begin: int = 0
+    ) -> None:
         self.tokens = tokens
         self.now = now
         self.week_start = week_start
-        self.begin = 0
+        self.begin = begin
+
+    def read_from(self, i: int) -> "Words":
+        """Return the same words, for reading what begins at `i`, however it is joined."""
+        return Words(self.tokens, now=self.now, week_start=self.week_start, begin=i)
 
     def word(self, i: int, joins: str = SPACE) -> str:
         """Return the word at `i` if it follows the one before it so, else nothing."""

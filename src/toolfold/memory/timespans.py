@@ -149,7 +149,8 @@ def around(moment: datetime, unit: str) -> Span:
         return Span(add_elapsed(moment, -side), add_elapsed(moment, side), moment)
     side_days = _SIDE_DAYS[unit]
     first = midnight(moment)
-    return Span(add_days(first, -side_days), add_days(first, side_days + 1), first)
+    at = first if side_days else None
+    return Span(add_days(first, -side_days), add_days(first, side_days + 1), at)
 
 
 def until_now(start: datetime, now: datetime) -> Span:
@@ -226,6 +227,17 @@ def latest_day(bound: datetime, month: int, day: int) -> Span:
             if not is_before(bound, found):
                 return days_from(found, 1)
     raise ValueError(f"month {month} has no day {day}")
+
+
+def latest_monthday(bound: datetime, day: int) -> Span:
+    """Return the last day of that number that has begun by `bound`."""
+    this = midnight(bound).replace(day=1)
+    for first in (add_months(this, -months) for months in range(4)):
+        if day <= calendar.monthrange(first.year, first.month)[1]:
+            found = first.replace(day=day)
+            if not is_before(bound, found):
+                return days_from(found, 1)
+    raise ValueError(f"no month has a day {day}")
 
 
 def weekend_around(now: datetime, *, back_by: int) -> Span:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from toolfold.config.paths import Directories
 from toolfold.config.settings import current_directory, environment
-from toolfold.entrypoints.first_manifest import write_first_manifest
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
 from toolfold.entrypoints.install.describe import describe_fold, describe_unfold
 from toolfold.entrypoints.install.diffs import diff
@@ -17,6 +16,7 @@ from toolfold.entrypoints.install.fold import Folder
 from toolfold.entrypoints.install.records import Records
 from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Unfolder
+from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError
 
 if sys.platform != "win32":

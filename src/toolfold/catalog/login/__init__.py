@@ -1,0 +1,1 @@
+"""Logins at upstreams that want one."""

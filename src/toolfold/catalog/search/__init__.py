@@ -1,0 +1,1 @@
+"""Rank tools for a query."""

@@ -1,0 +1,181 @@
+"""`toolfold status`, `stop` and `logs`, and the hidden `daemon`."""
+
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from toolfold import __version__
+from toolfold.config.paths import Directories
+from toolfold.errors import ConfigError, NotFound
+from toolfold.relay.daemon import Daemon, take_lock
+from toolfold.relay.places import Misplaced
+from toolfold.relay.wire import WIRE, decode, encode
+
+_ANSWER_S: Final = 10.0
+_POLL_S: Final = 0.05
+_LONGEST_STOP_S: Final = 340.0
+
+
+def daemon(arguments: Namespace) -> int:
+    """Be the daemon; relays start this."""
+    from toolfold.config.settings import load_config
+    from toolfold.entrypoints.daemon.daemon import run_daemon
+
+    reach = find_daemon()
+    reach.places.make()
+    lock = arguments.lock if arguments.lock is not None else take_lock(reach.places.lock)
+    if lock is None:
+        return 0  # another one lives
+    run_daemon(load_config(cwd=Path(reach.places.state)), reach, lock)
+    return 0
+
+
+def status(arguments: Namespace) -> int:
+    """Say whether the daemon runs, and for whom."""
+    reach = find_daemon()
+    answer = ask_daemon(reach, "status")
+    if arguments.json:
+        print(json.dumps(answer, indent=2))
+    elif answer is None:
+        print("The daemon is not running. It starts when a client needs it.")
+    else:
+        _print_status(answer)
+    return 0
+
+
+def stop(arguments: Namespace) -> int:
+    """End the daemon once nobody waits for an answer, or at once."""
+    reach = find_daemon()
+    answer = ask_daemon(reach, "stop", now=arguments.now)
+    if answer is None:
+        print("The daemon is not running.")
+        return 0
+    if answer["in_flight"] and not arguments.now:
+        print(f"Waiting for {answer['in_flight']} requests; --now ends them.", flush=True)
+    if not _until(lambda: not _lives(answer["pid"]), _LONGEST_STOP_S):
+        print(f"toolfold: process {answer['pid']} has not ended.", file=sys.stderr)
+        return 1
+    print("The daemon has ended.")
+    return 0
+
+
+def logs(arguments: Namespace) -> int:
+    """Print the end of the daemon's log, or of a server's."""
+    path = _log_of(arguments.server)
+    lines = deque(_lines(path), maxlen=arguments.lines)
+    print("".join(lines), end="")
+    if arguments.follow:
+        _follow(path)
+    return 0
+
+
+def ask_daemon(reach: Daemon, kind: str, **details: object) -> dict[str, Any] | None:
+    """Return the daemon's answer; None when there is none."""
+    found = reach.connect()
+    if found is None:
+        return None
+    link, token = found
+    link.settimeout(_ANSWER_S)
+    try:
+        question = {"wire": WIRE, "version": __version__, "token": token, "kind": kind, **details}
+        link.sendall(encode(question))
+        received = b""
+        while not received.endswith(b"\n"):
+            chunk = link.recv(65_536)
+            if not chunk:
+                return None
+            received += chunk
+    except OSError as error:
+        raise ConfigError(
+            f"The daemon does not answer: {error}. End its process; see `toolfold logs`."
+        ) from error
+    finally:
+        link.close()
+    return decode(received)
+
+
+def find_daemon() -> Daemon:
+    """Return the daemon of this user, whether it runs or not.
+
+    Raises:
+        ConfigError: There is no place where it could be.
+    """
+    try:
+        return Daemon(dict(os.environ))
+    except Misplaced as error:
+        raise ConfigError(str(error)) from error
+
+
+def _print_status(answer: dict[str, Any]) -> None:
+    since = _ago(answer["started"])
+    print(f"daemon    process {answer['pid']}, toolfold {answer['version']}, for {since}")
+    for client in answer["clients"]:
+        busy = f", {client['in_flight']} requests in progress" if client["in_flight"] else ""
+        print(
+            f"client    process {client['pid']} in {client['project']}, "
+            f"for {_ago(client['since'])}{busy}"
+        )
+    for server in answer["servers"]:
+        print(f"server    {server['name']}: {server['fault'] or server['state']}")
+    if not answer["clients"] and answer["idle_s"] is not None:
+        print(f"No clients: it ends itself after {answer['idle_s']:g} s without any.")
+
+
+def _ago(then: float) -> str:
+    seconds = max(0, round(time.time() - then))
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        # One that nobody has waited for yet is listed, and is dead.
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+
+
+def _until(condition: Any, limit_s: float) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _log_of(server: str | None) -> Path:
+    directory = Directories.from_environ(os.environ).state / "logs"
+    if server is None:
+        return directory / "daemon.log"
+    found = sorted(directory.glob(f"{server}-*.log"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise NotFound(f"There is no log of a server {server!r} in {directory}.")
+    return found[-1]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from file
+    except FileNotFoundError:
+        raise NotFound(f"There is no log yet: {path} is written by the daemon.") from None
+
+
+def _follow(path: Path) -> None:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        file.seek(0, os.SEEK_END)
+        while True:
+            if text := file.read():
+                print(text, end="", flush=True)
+            else:
+                time.sleep(0.2)

@@ -1,0 +1,121 @@
+"""What each command does. Each takes the parsed arguments and returns the exit status."""
+
+import dataclasses
+import json
+import logging
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from toolfold.app import App, running_app
+from toolfold.config.settings import Config
+from toolfold.entrypoints.commands import doctor as examination
+from toolfold.entrypoints.commands.options import config_of, written_options
+from toolfold.entrypoints.commands.trusting import trust_project
+from toolfold.entrypoints.mcp.server import serve_stdio
+from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.execution.report import RunResult
+from toolfold.execution.runs import Origin
+
+
+def run(arguments: Namespace) -> int:
+    """Run code from a file, the command line or standard input."""
+    code = _code(arguments)
+
+    async def action(app: App) -> int:
+        origin = Origin(client="cli", project=str(app.config.project or ""))
+        result = await app.runtime.run(code, origin=origin)
+        if arguments.json:
+            print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
+        else:
+            print(result.text, file=sys.stdout if result.success else sys.stderr)
+        return 0 if result.success else 1
+
+    return with_app(config_of(arguments), action)
+
+
+def mcp(arguments: Namespace) -> int:
+    """Serve MCP over stdio until the client leaves."""
+
+    async def action(app: App) -> int:
+        await serve_stdio(app)
+        return 0
+
+    return with_app(config_of(arguments), action)
+
+
+def trust(arguments: Namespace) -> int:
+    """Trust a project's file, or take that back."""
+    return trust_project(arguments.file, revoke=arguments.revoke)
+
+
+def doctor(arguments: Namespace) -> int:
+    """Connect to every server and say what works."""
+    config = config_of(arguments)
+    examination.print_configuration(config)
+    relay_works = examination.examine_relay(written_options(arguments))
+    status = with_app(config, examination.examine)
+    return status or int(not relay_works)
+
+
+def learn_tools(config: Config) -> None:
+    """Connect to the servers whose tools are not known, so that they are on disk afterwards."""
+
+    async def action(app: App) -> int:
+        await app.catalog.learn()
+        return 0
+
+    with_app(config, action)
+
+
+def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
+    """Do something with a running app; a signal ends it in order."""
+    quieten_logs()
+
+    async def main() -> int:
+        status = 128 + signal.SIGTERM
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+            async with running_app(config) as app:
+                try:
+                    status = await action(app)
+                except ToolfoldError as error:  # here, before task groups wrap it
+                    print(f"toolfold: {error}", file=sys.stderr)
+                    status = 2
+            tasks.cancel_scope.cancel()
+        return status
+
+    return anyio.run(main)
+
+
+def quieten_logs() -> None:
+    """Log what a person at a terminal should know, and no more."""
+    logging.basicConfig(level=logging.WARNING, format="toolfold: %(message)s")
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the catalog words its troubles itself
+
+
+async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+def _code(arguments: Namespace) -> str:
+    if arguments.code is not None:
+        return str(arguments.code)
+    if arguments.file in {None, "-"}:
+        return sys.stdin.read()
+    try:
+        return Path(arguments.file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"Cannot read {arguments.file}: {error}") from error
+
+
+def _as_json(result: RunResult) -> dict[str, object]:
+    entries = dataclasses.asdict(result)
+    entries["images"] = [image["mime_type"] for image in entries["images"]]
+    return entries

@@ -1,0 +1,132 @@
+"""`toolfold login` and `toolfold logout`: what a server lets us do on the user's behalf."""
+
+import difflib
+import logging
+import sys
+import webbrowser
+from argparse import Namespace
+from dataclasses import replace
+
+import anyio
+import httpx2
+
+from toolfold.app import running_app
+from toolfold.catalog.login.flow import log_in
+from toolfold.catalog.login.logins import Login, Logins, login_state
+from toolfold.catalog.login.stored import client_request
+from toolfold.config.servers import ServerConfig, ServerFault
+from toolfold.config.settings import Config
+from toolfold.entrypoints.commands.options import config_of
+from toolfold.errors import ConfigError, NotFound
+
+_REVOCATION_TIMEOUT_S = 10.0
+
+
+def login(arguments: Namespace) -> int:
+    """Log in to a server in the browser, and show that it works."""
+    config = config_of(arguments)
+    server = _server(config, arguments.server)
+    _insist_on_use(server)
+    # The flow words its troubles itself, and the SDK's account of them may hold secrets.
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    return anyio.run(_login, config, server, not arguments.no_browser, arguments.timeout)
+
+
+def logout(arguments: Namespace) -> int:
+    """Forget the login of a server, and tell the server so where it can be told."""
+    config = config_of(arguments)
+    return anyio.run(_logout, Logins(config.directories), _server(config, arguments.server))
+
+
+async def _login(
+    config: Config, server: ServerConfig, opens_browser: bool, timeout_s: float
+) -> int:
+    async def visit(url: str) -> None:
+        print(f"Log in to {server.name!r} on this page:\n\n  {url}\n", flush=True)
+        if opens_browser:
+            await anyio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
+
+    logins = Logins(config.directories)
+    granted = await log_in(server, visit=visit, timeout_s=timeout_s, earlier=logins.load(server))
+    if granted is None:
+        print(f"{server.name!r} needs no login: it answers without one, and offers none.")
+        return 0
+    async with logins.locked(server):
+        logins.save(server, granted)
+    return await _prove(config, server)
+
+
+async def _prove(config: Config, server: ServerConfig) -> int:
+    """Use the login as any other process would."""
+    async with running_app(replace(config, servers=(server,), faults=())) as app:
+        await app.catalog.learn(fresh=True)
+        [status] = app.catalog.statuses()
+    if status.fault:
+        print(
+            f"toolfold: You are logged in, but {server.name!r} cannot be used: {status.fault}",
+            file=sys.stderr,
+        )
+        return 1
+    state = login_state(server, config.directories)
+    print(f"{server.name!r}: {state}. It lists {status.tools} tools as `import {status.module}`.")
+    return 0
+
+
+async def _logout(logins: Logins, server: ServerConfig) -> int:
+    async with logins.locked(server):
+        granted = logins.load(server)
+        logins.remove(server)
+    if granted is None:
+        print(f"You were not logged in to {server.name!r}.")
+        return 0
+    print(f"Logged out of {server.name!r}; {await _revoke(granted)}.")
+    return 0
+
+
+async def _revoke(granted: Login) -> str:
+    """Have the authorization server forget the login too (RFC 7009); say what came of it."""
+    endpoint = granted.revocation_endpoint
+    if endpoint is None:
+        return "the server cannot be told, and ends the login when its time is over"
+    tokens = [("refresh_token", granted.refresh_token), ("access_token", granted.access_token)]
+    forms = [{"token": token, "token_type_hint": kind} for kind, token in tokens if token]
+    try:
+        async with httpx2.AsyncClient(timeout=_REVOCATION_TIMEOUT_S) as http:
+            for form in forms:
+                (await http.send(client_request(granted, endpoint, form))).raise_for_status()
+    except httpx2.HTTPError:
+        return "the server could not be told, and ends the login when its time is over"
+    return "the server has taken the login back too"
+
+
+def _server(config: Config, name: str) -> ServerConfig:
+    found = next((server for server in config.servers if server.name == name), None)
+    if found is None:
+        raise _not_found(config, name)
+    return found
+
+
+def _insist_on_use(server: ServerConfig) -> None:
+    """Refuse to log in where the login would not be used."""
+    name = server.name
+    if server.transport == "stdio":
+        raise ConfigError(
+            f"{name!r} is a program on this machine (stdio), which needs no login. "
+            "What it has to know stands under `env` in its entry."
+        )
+    if not server.may_log_in:
+        raise ConfigError(
+            f"{name!r} has an `Authorization` header in its entry, which is used instead of a "
+            f"login. Take it out of {server.source} to log in."
+        )
+
+
+def _not_found(config: Config, name: str) -> NotFound:
+    for fault in config.faults:
+        if isinstance(fault, ServerFault) and fault.name == name:
+            return NotFound(f"The server {name!r} cannot be used: {fault.reason}")
+    names = [server.name for server in config.servers]
+    nearest = difflib.get_close_matches(name, names, n=1)
+    if nearest:
+        return NotFound(f"No server is named {name!r}. Did you mean {nearest[0]!r}?")
+    return NotFound(f"No server is named {name!r}. There are: {', '.join(names) or 'none'}.")

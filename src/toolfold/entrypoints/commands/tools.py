@@ -1,0 +1,157 @@
+"""`toolfold tools`: list, find and describe tools from what is kept on disk.
+
+Nothing is connected to unless a server's tools are not known yet, and nothing heavy is imported.
+"""
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolfold.catalog.listing import ListingCache, write_whole
+from toolfold.catalog.search.discovery import ToolIndex
+from toolfold.catalog.tool import Tool
+from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.config.settings import Config, deciding_files
+from toolfold.entrypoints.commands.kept_search import as_kept, path_of, print_hits
+from toolfold.entrypoints.commands.options import config_of
+
+if TYPE_CHECKING:
+    from toolfold.catalog.known import KnownTools
+
+
+def tools_list(arguments: Namespace) -> int:
+    """Print every tool, and name the servers whose tools are not known."""
+    shelf = _Shelf(arguments)
+    tools = [
+        tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
+    ]
+    if arguments.json:
+        _print_json(tools)
+    else:
+        from toolfold.catalog.stubs import brief
+
+        for tool in tools:
+            print(brief(tool))
+    return shelf.report_missing()
+
+
+def tools_search(arguments: Namespace) -> int:
+    """Print the tools that fit a query, best first."""
+    shelf = _Shelf(arguments)
+    index, lines = shelf.index(arguments)
+    if not arguments.json:
+        print_hits(arguments, index, lines)
+        return shelf.report_missing()
+    query = " ".join(arguments.query)
+    _print_json(index.search(query, limit=max(1, arguments.limit), server=arguments.server).hits)
+    return shelf.report_missing()
+
+
+def tools_describe(arguments: Namespace) -> int:
+    """Print how to call the tools named."""
+    from toolfold.catalog.stubs import render_stub
+
+    shelf = _Shelf(arguments)
+    known = shelf.known()
+    tools = [known.find(name) for name in arguments.names]
+    if arguments.json:
+        print(json.dumps([_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
+    else:
+        print("\n\n".join(f"# {tool.path}\n{render_stub(tool)}".rstrip() for tool in tools))
+    return 0
+
+
+class _Shelf:
+    """What is kept of the configured servers. Those never seen are connected to, once."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self._config: Config = config_of(arguments)
+        self._cache = ListingCache(self._config.directories.cache)
+        if any(not path.exists() for path in self._listings().values()):
+            from toolfold.entrypoints.commands.local import learn_tools
+
+            learn_tools(self._config)
+
+    def known(self) -> "KnownTools":
+        """Return the tools of every server."""
+        from toolfold.catalog.known import KnownTools
+
+        return KnownTools(
+            {server.name: self._cache.load(config_hash(server)) for server in self._servers()}
+        )
+
+    def index(self, arguments: Namespace) -> tuple[ToolIndex, dict[str, str]]:
+        """Return the index over them, and the line that is shown of each by its path."""
+        from toolfold.catalog.stubs import brief
+
+        index = self.known().index
+        lines = {tool.path: brief(tool) for tool in index.tools}
+        if not self._faults():
+            write_whole(Path(path_of(arguments)), as_kept(index, lines, self._watched(arguments)))
+        return index, lines
+
+    def _watched(self, arguments: Namespace) -> list[str]:
+        """Return every file that has a say in which tools there are, whether it exists or not."""
+        files = deciding_files(self._config, Path.cwd(), arguments.config)
+        return [str(file) for file in (*files, *self._listings().values())]
+
+    def report_missing(self) -> int:
+        """Say on standard error what is not there; return the exit status."""
+        faults = self._faults()
+        for fault in faults:
+            print(f"toolfold: {fault}", file=sys.stderr)
+        return 1 if faults else 0
+
+    def _faults(self) -> list[str]:
+        faults = [str(fault) for fault in self._config.faults]
+        faults += [
+            f"{name}: its tools are not known; see `toolfold doctor`"
+            for name, path in self._listings().items()
+            if not path.exists()
+        ]
+        if not self._servers() and not faults:
+            where = self._config.directories.config / "mcp.json"
+            faults.append(f"no server is configured; put yours into {where}")
+        return faults
+
+    def _servers(self) -> list[ServerConfig]:
+        return [server for server in self._config.servers if server.enabled]
+
+    def _listings(self) -> dict[str, Path]:
+        return {s.name: self._cache.sibling("tools", config_hash(s)) for s in self._servers()}
+
+
+def _print_json(tools: Iterable[Tool]) -> None:
+    from toolfold.catalog.stubs import signature
+
+    entries = [
+        {
+            "name": tool.path,
+            "server": tool.server,
+            "signature": signature(tool),
+            "description": tool.listed.description,
+        }
+        for tool in tools
+    ]
+    print(json.dumps(entries, ensure_ascii=False, indent=2))
+
+
+def _as_json(tool: Tool) -> dict[str, object]:
+    from toolfold.catalog.stubs import render_stub
+
+    listed = tool.listed
+    return {
+        "name": tool.path,
+        "server": tool.server,
+        "tool": listed.name,
+        "stub": render_stub(tool),
+        "description": listed.description,
+        "input_schema": listed.input_schema,
+        "output_schema": listed.output_schema,
+        "read_only": listed.read_only,
+        "destructive": listed.destructive,
+        "idempotent": listed.idempotent,
+    }

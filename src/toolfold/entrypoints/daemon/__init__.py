@@ -1,0 +1,1 @@
+"""One warm process for all clients of a user."""

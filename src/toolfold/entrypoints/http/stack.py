@@ -1,0 +1,168 @@
+"""How any MCP server is served over HTTP: guarded, bounded, and ended in order."""
+
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from errno import EADDRINUSE
+from ipaddress import ip_address
+from typing import Any, Final
+
+import anyio
+import uvicorn
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from toolfold.entrypoints.http.ending import CancelWhenLeft, Requests
+from toolfold.entrypoints.http.guard import Doorkeeper, Guard, WordedErrors, refusal
+from toolfold.errors import ConfigError
+
+_MAX_SESSIONS: Final = 1_000
+_SESSION_IDLE_S: Final = 15 * 60.0
+_MAX_CONNECTIONS: Final = 2_000
+_MAX_HEADER_BYTES: Final = 64 * 1024
+_KEEP_ALIVE_S: Final = 30
+
+
+def mcp_app(
+    server: Server[Any], *, doorkeeper: Doorkeeper, routes: Sequence[BaseRoute] = ()
+) -> Starlette:
+    """Return an MCP server at `/mcp`, guarded, with other routes beside it.
+
+    Clients of 2025-11-25 get sessions, because only a session lets us ask them something
+    (elicitation) and lets them cancel. Sessions are bounded, and idle ones end.
+    """
+    # The guard has checked hosts and origins when the SDK, which would do it too, gets to see them.
+    sessions = StreamableHTTPSessionManager(
+        server, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_S
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with sessions.run():
+            yield
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return refusal(status, request.scope)
+
+    endpoint = WordedErrors(CancelWhenLeft(sessions.asgi_app))
+    return Starlette(
+        routes=[Route("/mcp", endpoint), *routes],
+        middleware=_middleware(doorkeeper),
+        exception_handlers={HTTPException: refuse, Exception: refuse},
+        lifespan=lifespan,
+    )
+
+
+async def serve_asgi(app: ASGIApp, *, host: str, port: int, started: Callable[[str], None]) -> None:
+    """Serve `app` on loopback until cancelled, then end open requests.
+
+    `started` is called with the address of MCP once it is served.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
+    requests = Requests(app)
+    listener = await _listen(host, port)
+    with listener:
+        server = _Uvicorn(requests, lambda: started(_url(listener)))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve_shielded, listener)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                server.should_exit = True
+                with anyio.CancelScope(shield=True):
+                    await requests.end()
+
+
+class _Uvicorn(uvicorn.Server):
+    """Leaves signals to us, and says when it listens."""
+
+    def __init__(self, app: ASGIApp, on_started: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=_MAX_CONNECTIONS,
+                h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._on_started = on_started
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_started()
+
+    async def serve_shielded(self, listener: socket.socket) -> None:
+        """Serve until `should_exit`; cancelling would leave connections open."""
+        with anyio.CancelScope(shield=True):
+            await self.serve([listener])
+
+
+async def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on loopback."""
+    try:
+        [(family, _, _, _, address), *_] = await anyio.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
+    except OSError as error:
+        raise ConfigError(f"The host {host!r} is not known here: {error.strerror}.") from error
+    if not ip_address(address[0]).is_loopback:
+        raise ConfigError(
+            f"The host {host!r} is not loopback. Other machines are not served before API keys "
+            "exist; use 127.0.0.1 or localhost."
+        )
+    try:
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise ConfigError(_why_not(error, host, port)) from error
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if error.errno == EADDRINUSE:
+        return (
+            f"Port {port} of {host} is in use by another program. "
+            "Choose another with --port, or a free one with --port 0."
+        )
+    return f"Cannot listen on port {port} of {host}: {error.strerror}. Choose another with --port."
+
+
+def _url(listener: socket.socket) -> str:
+    host, port, *_ = listener.getsockname()
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
+
+
+def _middleware(doorkeeper: Doorkeeper) -> list[Middleware]:
+    guard = Middleware(Guard, doorkeeper=doorkeeper)
+    if not doorkeeper.allowed_origins:
+        return [guard]
+    # Pages of these origins can read our answers only if a browser is told so.
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=sorted(doorkeeper.allowed_origins),
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=["mcp-session-id"],
+    )
+    return [guard, cors]

@@ -1,0 +1,1 @@
+"""toolfold as an MCP server."""

@@ -1,0 +1,246 @@
+"""Requests of clients during which their user may be asked something.
+
+A client of 2025-11-25 is asked by a request of ours while its own waits. One of 2026-07-28 gets its
+request answered with the questions and a handle; the work waits here, and the same request with the
+answers and the handle goes on with it. Nothing is done twice.
+"""
+
+import hashlib
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Generic, TypeVar
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.server.request_state import authenticated_principal
+
+from toolfold.catalog.questions import Ask, Question, Reply, unanswerable
+from toolfold.entrypoints.mcp.elicitation import (
+    ask_by_request,
+    can_ask,
+    expired,
+    is_modern,
+    read_reply,
+    wire_question,
+)
+from toolfold.entrypoints.mcp.progress import Progress
+from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.runtime import OnProgress
+
+_log = logging.getLogger(__name__)
+
+_MOST_TALKS: Final = 100
+_MOST_ENDED: Final = 20
+_MOST_QUESTIONS: Final = 16
+_UNKNOWN: Final = (
+    "No run waits for this answer. Either it was answered already, or the run was ended: by a "
+    "restart, or long ago because nobody answered. Calls that had completed were not undone. "
+    "See what is there before you run the code again."
+)
+
+ResultT = TypeVar("ResultT")
+Work = Callable[[Ask | None, OnProgress], Awaitable[ResultT]]
+"""What a request asks for. It is given whom to ask, if anybody, and whom to tell of progress."""
+
+
+class Desk:
+    """Attends to requests, and keeps what waits for the user in between."""
+
+    def __init__(self, tasks: TaskGroup, *, ask_s: float) -> None:
+        self._tasks = tasks
+        self._ask_s = ask_s
+        self._talks: dict[str, _Talk[Any]] = {}
+
+    async def attend(
+        self, context: Any, params: types.InputResponseRequestParams, work: Work[ResultT]
+    ) -> ResultT | types.InputRequiredResult:
+        """Do what a request asks for, or go on with what it answers questions of.
+
+        Raises:
+            NotFound: Nothing waits for these answers.
+            ToolfoldError: What `work` raised.
+        """
+        if params.request_state is not None:
+            talk = self._resume(context, params)
+        elif is_modern(context) and can_ask(context):
+            talk = _Talk(context, params, self._ask_s)
+            self._tasks.start_soon(talk.run, work)
+        else:
+            ask = ask_by_request(context, self._ask_s) if can_ask(context) else None
+            async with Progress(context.session.report_progress) as progress:
+                return await work(ask, progress.note)
+        return await self._listen(context, talk)
+
+    async def _listen(
+        self, context: Any, talk: "_Talk[ResultT]"
+    ) -> ResultT | types.InputRequiredResult:
+        """Wait for the end, or for questions."""
+        async with Progress(context.session.report_progress) as progress:
+            talk.on_progress = progress.note
+            await talk.news()
+            talk.on_progress = _ignore
+        if talk.is_over:
+            return talk.result()
+        return types.InputRequiredResult(
+            input_requests=dict(talk.requests), request_state=self._keep(talk)
+        )
+
+    def _keep(self, talk: "_Talk[Any]") -> str:
+        """Keep what waits under a handle that nobody can guess."""
+        over = [handle for handle, each in self._talks.items() if each.is_over]
+        for handle in over[: max(0, len(over) - _MOST_ENDED)]:
+            del self._talks[handle]
+        if len(self._talks) - len(over) >= _MOST_TALKS:
+            talk.cancel()
+            raise NotFound(f"{_MOST_TALKS} runs wait for answers already; this one was ended.")
+        handle = secrets.token_urlsafe(32)
+        self._talks[handle] = talk
+        return handle
+
+    def _resume(self, context: Any, params: types.InputResponseRequestParams) -> "_Talk[Any]":
+        """Take what waits for these answers; its handle is good for once."""
+        handle = str(params.request_state)
+        talk = self._talks.get(handle)
+        if talk is None or talk.origin != _origin(context, params):
+            raise NotFound(_UNKNOWN)
+        del self._talks[handle]
+        talk.take_replies(context, params.input_responses or {})
+        return talk
+
+
+@asynccontextmanager
+async def open_desk(ask_s: float) -> AsyncIterator[Desk]:
+    """Have a desk for the length of this context; what still waits at its end is ended with it."""
+    async with anyio.create_task_group() as tasks:
+        yield Desk(tasks, ask_s=ask_s)
+        tasks.cancel_scope.cancel()
+
+
+class _Talk(Generic[ResultT]):
+    """One piece of work that lasts over several requests of its client."""
+
+    def __init__(
+        self, context: Any, params: types.InputResponseRequestParams, ask_s: float
+    ) -> None:
+        self.origin = _origin(context, params)
+        self.on_progress: OnProgress = _ignore
+        self._context = context
+        self._ask_s = ask_s
+        self._open: dict[str, _Open] = {}
+        self._asked = 0
+        self._scope = anyio.CancelScope()
+        self._over = anyio.Event()
+        self._news = anyio.Event()
+        self._outcome: list[ResultT] = []
+        self._error: Exception | None = None
+
+    async def run(self, work: Work[ResultT]) -> None:
+        """Do the work. What it raises is raised by `result`."""
+        try:
+            with self._scope:
+                self._outcome.append(
+                    await work(self._ask, lambda count, call: self.on_progress(count, call))
+                )
+        except ToolfoldError as error:
+            self._error = error
+        except Exception as error:  # noqa: BLE001  # the loop of a background task
+            _log.exception("a request that could ask its user failed")
+            self._error = error
+        finally:
+            self._over.set()
+            self._news.set()
+
+    def cancel(self) -> None:
+        """End the work."""
+        self._scope.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is a result, or an error in its place."""
+        return self._over.is_set()
+
+    def result(self) -> ResultT:
+        """Return what came of the work, which is over."""
+        if self._error is not None:
+            raise self._error
+        if not self._outcome:
+            raise NotFound("The run was ended.")
+        return self._outcome[0]
+
+    @property
+    def requests(self) -> types.InputRequests:
+        """What the user is asked now."""
+        return {key: asked.request for key, asked in self._open.items()}
+
+    async def news(self) -> None:
+        """Wait for the end, or for questions. Cancelling ends the work."""
+        try:
+            while not self.is_over and not self._open:
+                await self._news.wait()
+                self._news = anyio.Event()
+        except anyio.get_cancelled_exc_class():
+            self.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._over.wait()
+            raise
+
+    def take_replies(self, context: Any, replies: types.InputResponses) -> None:
+        """Give each question its reply. One without is asked again."""
+        self._context = context
+        for key in [key for key in replies if key in self._open]:
+            self._open.pop(key).answer(replies[key])
+
+    async def _ask(self, question: Question) -> Reply:
+        if len(self._open) >= _MOST_QUESTIONS:
+            raise unanswerable(question, f"{_MOST_QUESTIONS} questions wait for answers already")
+        asked = _Open(wire_question(self._context, question))
+        self._asked += 1
+        key = f"question_{self._asked}"
+        self._open[key] = asked
+        self._news.set()
+        try:
+            with anyio.move_on_after(self._ask_s):
+                return read_reply(question, await asked.reply())
+        finally:
+            self._open.pop(key, None)
+        raise expired(question, self._ask_s)
+
+
+class _Open:
+    """One question that has no reply yet."""
+
+    def __init__(self, request: types.ElicitRequest) -> None:
+        self.request = request
+        self._answered = anyio.Event()
+        self._reply: object = None
+
+    def answer(self, reply: object) -> None:
+        """Take the reply."""
+        self._reply = reply
+        self._answered.set()
+
+    async def reply(self) -> object:
+        """Wait for the reply."""
+        await self._answered.wait()
+        return self._reply
+
+
+def _origin(context: Any, params: types.InputResponseRequestParams) -> tuple[object, ...]:
+    """Say who asks for what: an answer must come from there, and be to the same request."""
+    client = context.session.client_params
+    asked = params.model_copy(
+        update={"input_responses": None, "request_state": None, "meta": None}
+    ).model_dump_json()
+    return (
+        authenticated_principal(context),
+        client and (client.client_info.name, client.client_info.version),
+        context.method,
+        hashlib.sha256(asked.encode()).digest(),
+    )
+
+
+def _ignore(_count: int, _call: str) -> None:
+    """Have nobody to tell."""

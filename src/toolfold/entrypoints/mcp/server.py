@@ -1,0 +1,175 @@
+"""The MCP server: `execute_code`, and what the user chose to see beside it."""
+
+from functools import partial
+from typing import Any, Final
+
+import mcp_types as types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+from toolfold import __version__
+from toolfold.app import App
+from toolfold.catalog.questions import Ask
+from toolfold.catalog.tool import Tool
+from toolfold.entrypoints.mcp.asking import Desk, open_desk
+from toolfold.entrypoints.mcp.passthrough import Passthrough
+from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.report import RunResult
+from toolfold.execution.runs import Origin
+from toolfold.execution.runtime import OnProgress
+from toolfold.jsontypes import JsonObject
+from toolfold.relay.surface import execute_code
+from toolfold.relay.wire import key_of
+from toolfold.sandbox.sandbox import GuestCall
+
+_SEARCH_DEFINITION: Final = types.Tool(
+    name="search_tools",
+    description="Find tools that execute_code can call. Returns their signatures, best first.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string"},
+            "limit": {"type": "integer"},
+            "server": {"type": "string"},
+            "detail": {"enum": ["name", "brief", "full"]},
+        },
+        "required": ["query"],
+    },
+    annotations=types.ToolAnnotations(read_only_hint=True),
+    _meta={"anthropic/alwaysLoad": True},
+)
+
+
+class _Surface:
+    """The tools that clients see, and what answers each."""
+
+    def __init__(self, app: App, client: str) -> None:
+        self._app = app
+        self._client = client
+        self._discovery = app.discovery
+        self._settings = app.config.settings
+
+    async def definitions(self) -> list[types.Tool]:
+        """Return what `tools/list` answers, in a stable order."""
+        tools = [types.Tool.model_validate(execute_code(sorted(self._app.catalog.modules)))]
+        if self._settings.search_tools:
+            tools.append(_SEARCH_DEFINITION)
+        pinned = await self._pinned()
+        return tools + [_pinned_definition(name, tool) for name, tool in pinned.items()]
+
+    async def answer(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Answer one call.
+
+        Raises:
+            ToolfoldError: There is no such tool, or it failed.
+        """
+        name, arguments = params.name, dict(params.arguments or {})
+        desk: Desk = context.lifespan_context
+        if name == "execute_code":
+            return await desk.attend(
+                context, params, partial(self._execute, self._origin(context), arguments)
+            )
+        if name == "search_tools" and self._settings.search_tools:
+            found = await self._discovery.call(GuestCall("tools.search", (), arguments))
+            return _text(str(found))
+        pinned = await self._pinned()
+        if name not in pinned:
+            raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
+        forward = partial(self._app.catalog.forward, pinned[name], arguments)
+        return await desk.attend(context, params, lambda ask, _progress: forward(ask=ask))
+
+    def _origin(self, context: Any) -> Origin:
+        config = self._app.config
+        project = str(config.project or config.start_directory)
+        return Origin(client=self._client, request=key_of(context.request_id), project=project)
+
+    async def _execute(
+        self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress
+    ) -> types.CallToolResult:
+        code = arguments.get("code")
+        if not isinstance(code, str) or len(arguments) != 1:
+            return _text(
+                "execute_code takes one argument, `code`: the Python text to run.", is_error=True
+            )
+        result = await self._app.runtime.run(code, origin=origin, on_progress=on_progress, ask=ask)
+        return _reply(result)
+
+    async def _pinned(self) -> dict[str, Tool]:
+        """Return the pinned tools that exist, under names that every client takes."""
+        wanted = self._settings.pinned_tools
+        if not wanted:
+            return {}
+        await self._app.catalog.learn({path.partition(".")[0] for path in wanted})
+        found: dict[str, Tool] = {}
+        for path in wanted:
+            try:
+                tool = self._app.catalog.find(path)
+            except NotFound:
+                continue
+            found[f"{tool.module}__{tool.function}"] = tool
+        return found
+
+
+def make_server(app: App, *, client: str = "") -> Server[Any]:
+    """Return the server of one app, for one client where it has a name of its own."""
+    surface = _Surface(app, client)
+
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=await surface.definitions())
+
+    async def call_tool(
+        context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            return await surface.answer(context, params)
+        except ToolfoldError as error:
+            return _text(str(error), is_error=True)
+
+    return Server(
+        "toolfold",
+        version=__version__,
+        lifespan=lambda _server: open_desk(app.config.settings.limits.ask_s),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        **Passthrough(app).handlers(),
+    )
+
+
+async def serve_stdio(app: App) -> None:
+    """Serve until the client closes our standard input."""
+    server = make_server(app)
+    app.discovery.warm()
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _pinned_definition(name: str, tool: Tool) -> types.Tool:
+    listed = tool.listed
+    return types.Tool(
+        name=name,
+        description=listed.description,
+        input_schema=listed.input_schema,
+        annotations=types.ToolAnnotations(
+            read_only_hint=listed.read_only,
+            destructive_hint=listed.destructive,
+            idempotent_hint=listed.idempotent,
+        ),
+    )
+
+
+def _reply(result: RunResult) -> types.CallToolResult:
+    """Text only: clients that see structured content show the model that instead."""
+    images = [
+        types.ImageContent(type="image", data=blob.base64, mime_type=blob.mime_type)
+        for blob in result.images
+    ]
+    text = types.TextContent(type="text", text=result.text)
+    return types.CallToolResult(content=[text, *images], is_error=not result.success)
+
+
+def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], is_error=is_error
+    )

@@ -1,0 +1,214 @@
+"""The notes of one namespace in arrays, to be matched with a query all at once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolfold.memory.context import WEIGHTS, WORD_HITS, link, meaning_nearby, nearby_lengths
+
+Floats: TypeAlias = NDArray[np.float32]
+Rows: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+# Whatever is less near says nothing about the query: two texts about different things are at 0.1.
+_MIN_COSINE: Final = 0.2
+
+# BM25 as FTS5 has it.
+_SATURATION: Final = 1.2
+_LENGTH_PENALTY: Final = 0.75
+_LEAST_RARITY: Final = 1e-6
+
+_FIRST_CAPACITY: Final = 256
+# As many rows as fit into a processor's cache once they are floats.
+_BLOCK_ROWS: Final = 1_024
+
+_POINT: Final = np.dtype(
+    [
+        *(("number", "i8"), ("is_live", "?"), ("thread", "i8"), ("position", "i8")),
+        *(("created", "f8"), ("quality", "f4"), ("words", "i4"), ("scale", "f4")),
+        # How long its vector is with those beside it, and the root of the weights of its words.
+        *(("length", "f4"), ("words_weight", "f4")),
+    ]
+)
+
+
+class Point(NamedTuple):
+    """What is held of one note; the columns of the table `points`."""
+
+    number: int
+    is_live: int
+    thread: int | None
+    position: int | None
+    created: float
+    quality: float
+    words: int
+    vector: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """Rows of the index by what they are worth, best first, and how many match at all."""
+
+    words: tuple[Rows, Floats]
+    words_nearby: tuple[Rows, Floats]
+    meaning_nearby: tuple[Rows, Floats]
+    total: int
+
+
+class Index:
+    """Follows the points of a namespace. Not safe for threads: whoever uses it holds a lock."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.changed = 0
+        self._dimensions = dimensions
+        self._size = 0
+        self._points = np.zeros(_FIRST_CAPACITY, _POINT)
+        self._levels = np.zeros((_FIRST_CAPACITY, dimensions), np.int8)
+        self._beside = np.full((_FIRST_CAPACITY, 2 * len(WEIGHTS)), -1, np.int32)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def points(self) -> NDArray[np.void]:
+        """One record for each note, in the order of their numbers."""
+        return self._points[: self._size]
+
+    def apply(self, points: Sequence[Point]) -> None:
+        """Take over points that are new or have changed, in the order of their numbers."""
+        if not points:
+            return
+        numbers = np.array([point.number for point in points], np.int64)
+        self._make_room(int((numbers > self._last()).sum()))
+        rows = np.searchsorted(self.points["number"], numbers)
+        touched = set(self._points["thread"][rows[self._points["is_live"][rows]]].tolist())
+        self._write(rows, points)
+        touched |= set(self._points["thread"][rows].tolist())
+        self._relink(rows, touched - {-1})
+
+    def rows_of(self, numbers: Rows) -> Rows:
+        """Return the rows of those notes that are in the index."""
+        rows = np.searchsorted(self.points["number"], numbers)
+        rows = rows[rows < self._size]
+        return rows[np.isin(self.points["number"][rows], numbers)]
+
+    def score_words(self, occurrences: Iterable[Rows]) -> Floats:
+        """Return the BM25 of every row. Each of `occurrences` is of one word: the numbers of the
+        notes that have it, in ascending order, as often as it occurs in them.
+        """
+        scores = np.zeros(self._size, np.float32)
+        live = self.points["is_live"]
+        count = int(live.sum())
+        mean = float(self.points["words"][live].mean()) if count else 1.0
+        for numbers in occurrences:
+            rows = self.rows_of(numbers)
+            rows, times = np.unique(rows, return_counts=True)
+            rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
+            share = self.points["words"][rows] / mean
+            held_back = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share)
+            scores[rows] += rarity * times * (_SATURATION + 1) / (times + held_back)
+        return scores
+
+    def match(self, words: Floats, vector: Floats | None, among: Mask, *, depth: int) -> Matched:
+        """Return what matches by words and by meaning, of the live rows `among` those given."""
+        among = among & self.points["is_live"]
+        hits = _best(words, among & (words > 0), WORD_HITS)
+        nearby = self._words_nearby(hits)
+        near = np.zeros_like(words) if vector is None else self._meaning_nearby(vector)
+        is_near = among & (near >= _MIN_COSINE)
+        has_words = among & ((nearby > 0) | (words > 0))
+        return Matched(
+            words=hits,
+            words_nearby=_best(nearby, among & (nearby > 0), depth),
+            meaning_nearby=_best(near, is_near, depth),
+            total=int((is_near | has_words).sum()),
+        )
+
+    def _last(self) -> int:
+        return int(self._points["number"][self._size - 1]) if self._size else 0
+
+    def _make_room(self, count: int) -> None:
+        while self._size + count > len(self._points):
+            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
+            self._levels = np.concatenate([self._levels, np.zeros_like(self._levels)])
+            self._beside = np.concatenate([self._beside, np.full_like(self._beside, -1)])
+        # Rows that are not in use yet come after all that are.
+        self._points["number"][self._size : self._size + count] = np.iinfo(np.int64).max
+        self._size += count
+
+    def _write(self, rows: Rows, points: Sequence[Point]) -> None:
+        empty = bytes(4 + self._dimensions)
+        blobs = b"".join([point.vector or empty for point in points])
+        layout = np.dtype([("scale", "<f4"), ("levels", "i1", (self._dimensions,))])
+        vectors = np.frombuffer(blobs, layout)
+        self._levels[rows] = vectors["levels"]
+        self._points[rows] = self._records(points)
+        self._points["scale"][rows] = vectors["scale"]
+
+    def _records(self, points: Sequence[Point]) -> NDArray[np.void]:
+        records = np.zeros(len(points), _POINT)
+        numbers, live, threads, positions, created, quality, words, _ = zip(*points, strict=True)
+        records["number"], records["is_live"] = numbers, live
+        records["thread"] = [-1 if each is None else each for each in threads]
+        records["position"] = [each or 0 for each in positions]
+        records["created"], records["quality"], records["words"] = created, quality, words
+        return records
+
+    def _relink(self, rows: Rows, threads: set[int]) -> None:
+        """Find anew who is beside whom, in these rows and in all of these threads."""
+        points = self.points
+        if threads:
+            is_touched = np.isin(points["thread"], list(threads))
+            rows = np.union1d(rows, np.flatnonzero(is_touched))
+        self._beside[rows] = -1
+        placed = rows[points["is_live"][rows] & (points["thread"][rows] >= 0)]
+        if len(placed):
+            found = link(points["thread"][placed], points["position"][placed])
+            self._beside[placed] = np.where(found >= 0, placed[found], -1)
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            self._measure(rows[start : start + _BLOCK_ROWS])
+
+    def _measure(self, rows: Rows) -> None:
+        beside = self._beside[rows]
+        others = np.setdiff1d(beside[beside >= 0], rows)
+        local = np.concatenate([rows, others])
+        order = np.argsort(local)
+        renumbered = order[np.searchsorted(local, beside, sorter=order).clip(0, len(local) - 1)]
+        renumbered = np.where(beside >= 0, renumbered, -1)
+        self._points["length"][rows] = nearby_lengths(self._vectors(local), renumbered)
+        weights = np.repeat(np.float32(WEIGHTS), 2)
+        self._points["words_weight"][rows] = np.sqrt(1 + (beside >= 0) @ weights)
+
+    def _vectors(self, rows: Rows) -> Floats:
+        vectors: Floats = self._levels[rows] * self._points["scale"][rows][:, np.newaxis]
+        return vectors
+
+    def _words_nearby(self, hits: tuple[Rows, Floats]) -> Floats:
+        own = np.zeros(self._size + 1, np.float32)  # the last stands for none
+        own[hits[0]] = hits[1]
+        added = own[:-1].copy()
+        for weight, numbers in zip(np.repeat(WEIGHTS, 2), self._beside[: self._size].T, strict=True):
+            added += np.float32(weight) * own[numbers]
+        return added / self.points["words_weight"]
+
+    def _meaning_nearby(self, vector: Floats) -> Floats:
+        cosines = np.empty(self._size, np.float32)
+        for start in range(0, self._size, _BLOCK_ROWS):
+            block = self._levels[start : min(start + _BLOCK_ROWS, self._size)]
+            cosines[start : start + len(block)] = block.astype(np.float32) @ vector
+        cosines *= self.points["scale"]
+        near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
+        return np.nan_to_num(near, copy=False)
+
+
+def _best(scores: Floats, mask: Mask, limit: int) -> tuple[Rows, Floats]:
+    """Return the rows of the highest scores, highest first, of equals the newest; and the scores."""
+    rows = np.flatnonzero(mask)
+    if len(rows) > limit:
+        kept = np.argpartition(-scores[rows], limit - 1)[:limit] if limit else []
+        rows = rows[kept]
+    rows = rows[np.lexsort((-rows, -scores[rows]))]
+    return rows, scores[rows]

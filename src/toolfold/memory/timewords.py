@@ -1,0 +1,102 @@
+"""Find time in words in a query: `what did we decide last week about auth`.
+
+What is ambiguous is read the same way each time, and relative to the `now` that is passed in:
+
+- `last week`, `last month` are calendar units; `the past week`, `in the last month` and
+  `the last 7 days` reach from then to now.
+- `3 days ago` is that day. `Two weeks ago`, `a month ago` reach half a unit to each side of it.
+- `On Tuesday`, `in March`, `3 May` are the last that have begun; a weekday is never today.
+- `Since` and `until` include what they name, `before` and `after` do not.
+- A time of day is the hour around it, or exact as one end of a range.
+- `5/3/2026` and `3.5.2026` are both 3 May: slashes put the month first, dots the day.
+- What is yet to come, `tomorrow` or `next week`, is not found: nothing is remembered from then.
+
+Of several times in a text the first counts.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from toolfold.memory.timeranges import phrase
+from toolfold.memory.timereader import Words
+from toolfold.memory.timespans import add_days, add_months, earliest, midnight
+from toolfold.memory.timetokens import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From `start` to before `end`, both in one time zone. Compare them by `timestamp()`."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeFound:
+    """A time that a text names."""
+
+    range: TimeRange
+    span: tuple[int, int]
+    """Where its words begin and end in the text."""
+    rest: str
+    """The text without them."""
+
+
+def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | None:
+    """Return the first past or present time that `text` names, or None.
+
+    `now` must know its time zone, in which words are understood; with a `ZoneInfo` days are right
+    across changes of the clock. Weeks begin on `week_start`, 0 for Monday. Never raises, and takes
+    time in proportion to the text.
+    """
+    tokens = tokenize(text)
+    for i in range(len(tokens)):
+        words = Words(tokens, now=now, week_start=week_start, begin=i)
+        try:
+            found = phrase(words)
+        except (ValueError, OverflowError):  # `31 June`, `9999 years ago`: beyond the calendar
+            continue
+        if found is not None:
+            end, span = found
+            start, stop = tokens[i].start, tokens[end - 1].end
+            return TimeFound(
+                range=TimeRange(span.start, span.end),
+                span=(start, stop),
+                rest=_without(text, start, stop),
+            )
+    return None
+
+
+def _without(text: str, start: int, stop: int) -> str:
+    before, after = text[:start], text[stop:]
+    if not after[:1].isalnum():
+        before = before.rstrip()
+    return (before + after).strip()
+
+
+def describe(range: TimeRange) -> str:
+    """Return `range` in words: `in March 2026`, `on 3 May 2026`, `from 3 May 2026 to 7 May 2026`."""
+    start, end = range.start, range.end
+    if start == earliest(start):
+        return f"before {_moment(end)}"
+    if start == midnight(start) and end == midnight(end):
+        return _days(start, end)
+    return f"from {_moment(start)} to {_moment(end)}"
+
+
+def _days(start: datetime, end: datetime) -> str:
+    if start.day == 1 and end == add_months(start, 12) and start.month == 1:
+        return f"in {start.year}"
+    if start.day == 1 and end == add_months(start, 1):
+        return f"in {start:%B %Y}"
+    if end == add_days(start, 1):
+        return f"on {start:%A} {_day(start)}"
+    return f"from {_day(start)} to {_day(add_days(end, -1))}"
+
+
+def _moment(moment: datetime) -> str:
+    return _day(moment) if moment == midnight(moment) else f"{_day(moment)}, {moment:%H:%M}"
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.day} {moment:%B %Y}"

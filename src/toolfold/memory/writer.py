@@ -1,0 +1,263 @@
+"""Write notes into a SQLite store, inside of a transaction."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from toolfold.errors import BadInput
+from toolfold.memory.hashes import note_hash, shown
+from toolfold.memory.models import Draft, Link, Note
+from toolfold.memory.naming import find_live
+from toolfold.memory.rows import namespace_id, read_note
+from toolfold.memory.schema import make_words, words_table
+from toolfold.memory.store import Change
+
+_INSERT: Final = """
+    INSERT INTO notes (namespace, hash, version, type, source, thread, position, quality, created,
+        updated, tags, metadata, content)
+    VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_KEEP_VERSION: Final = """
+    INSERT INTO versions SELECT number, version, namespace, hash, type, source, quality, created,
+        updated, tags, metadata, content
+    FROM notes WHERE number = ?
+"""
+_REWRITE: Final = """
+    UPDATE notes SET hash = ?, version = version + 1, type = ?, source = ?, quality = ?,
+        created = ?, updated = ?, deleted = NULL, tags = ?, metadata = ?, content = ?
+    WHERE number = ?
+"""
+_POINT: Final = """
+    INSERT INTO points (number, namespace, changed, is_live, thread, position, created, quality,
+        length)
+    SELECT number, namespace, ?, 1, thread, position, created, quality, ?
+    FROM notes WHERE number = ?
+    ON CONFLICT (number) DO UPDATE SET changed = excluded.changed, is_live = 1,
+        created = excluded.created, quality = excluded.quality, length = excluded.length
+"""
+
+
+class NoteWriter:
+    """Writes notes of one namespace within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str, *, now: float) -> None:
+        self._connection = connection
+        self._name = name
+        self._now = now
+        found = namespace_id(connection, name)
+        self.namespace = self._make_namespace() if found is None else found
+        self._words = words_table(self.namespace)
+        self._changed = next_change(connection)
+
+    def add(self, draft: Draft) -> None:
+        """Keep a note; see `Store.add`."""
+        row = self._connection.execute(
+            "SELECT number, deleted FROM notes WHERE namespace = ? AND hash = ?",
+            (self.namespace, draft.hash),
+        ).fetchone()
+        if row is None:
+            number = self._insert(draft)
+        else:
+            number = row[0]
+            self._add_again(number, draft, is_deleted=row[1] is not None)
+        self._link(number, draft.links)
+
+    def update(self, number: int, change: Change) -> None:
+        """Change a note, and keep how it was; see `Store.update`."""
+        before = read_note(self._connection, number)
+        given = {
+            name: value
+            for name in ("content", "tags", "type", "metadata", "source", "quality")
+            if (value := getattr(change, name)) is not None
+        }
+        after = replace(before, **given)
+        after = replace(after, hash=_hash_of(after))
+        if after != before:
+            self._check_unique(after, number)
+            self._rewrite(number, before, after)
+
+    def delete(self, number: int) -> None:
+        """Take a note out of sight."""
+        note = read_note(self._connection, number)
+        self._connection.execute(
+            "UPDATE notes SET deleted = ? WHERE number = ?", (self._now, number)
+        )
+        self._hide(number, note)
+
+    def restore(self, number: int) -> None:
+        """Bring a deleted note back into sight."""
+        self._connection.execute("UPDATE notes SET deleted = NULL WHERE number = ?", (number,))
+        self._show(number, read_note(self._connection, number))
+
+    def purge(self, numbers: Sequence[int]) -> None:
+        """Erase notes from all tables; only their numbers stay, for others to learn of it."""
+        for number in numbers:
+            self._purge(number)
+        if numbers:
+            # Until segments are merged, the words of a deleted note stay in the old ones.
+            self._connection.execute(f"INSERT INTO {self._words}({self._words}) VALUES('optimize')")
+
+    def _make_namespace(self) -> int:
+        made = self._connection.execute("INSERT INTO namespaces (name) VALUES (?)", (self._name,))
+        number = made.lastrowid or 0
+        make_words(self._connection, number)
+        return number
+
+    def _insert(self, draft: Draft) -> int:
+        made = self._connection.execute(
+            _INSERT,
+            (
+                *(self.namespace, draft.hash, draft.type, draft.source, self._thread(draft.thread)),
+                *(draft.position, draft.quality, draft.created, self._now),
+                *(_dumped(draft.tags), _dumped(draft.metadata), draft.content),
+            ),
+        )
+        number = made.lastrowid or 0
+        self._show(number, draft)
+        return number
+
+    def _add_again(self, number: int, draft: Draft, *, is_deleted: bool) -> None:
+        before = read_note(self._connection, number)
+        if is_deleted:
+            after = replace(
+                before,
+                **{name: getattr(draft, name) for name in ("type", "tags", "metadata", "source")},
+                quality=draft.quality,
+                created=draft.created,
+            )
+        else:
+            after = replace(before, tags=tuple(dict.fromkeys((*before.tags, *draft.tags))))
+        if is_deleted or after != before:
+            self._rewrite(number, before, after)
+
+    def _rewrite(self, number: int, before: Note, after: Note) -> None:
+        if before.deleted is None:
+            self._hide(number, before)
+        self._connection.execute(_KEEP_VERSION, (number,))
+        self._connection.execute(
+            _REWRITE,
+            (
+                *(after.hash, after.type, after.source, after.quality, after.created, self._now),
+                *(_dumped(after.tags), _dumped(after.metadata), after.content, number),
+            ),
+        )
+        self._show(number, after)
+        if after.content != before.content:
+            self._connection.execute("UPDATE points SET vector = NULL WHERE number = ?", (number,))
+
+    def _show(self, number: int, note: Draft) -> None:
+        """Have a note found: by words, by tags, and by whoever holds points in memory."""
+        self._connection.execute(
+            f"INSERT INTO {self._words} (rowid, content) VALUES (?, ?)", (number, note.content)
+        )
+        self._connection.executemany(
+            "INSERT INTO tags VALUES (?, ?, ?)",
+            [(self.namespace, tag, number) for tag in note.tags],
+        )
+        self._connection.execute(_POINT, (self._changed, self._length(number), number))
+
+    def _hide(self, number: int, note: Note) -> None:
+        self._connection.execute(
+            f"INSERT INTO {self._words} ({self._words}, rowid, content) VALUES ('delete', ?, ?)",
+            (number, note.content),
+        )
+        self._connection.executemany(
+            "DELETE FROM tags WHERE namespace = ? AND tag = ? AND number = ?",
+            [(self.namespace, tag, number) for tag in note.tags],
+        )
+        self._connection.execute(
+            "UPDATE points SET is_live = 0, changed = ? WHERE number = ?", (self._changed, number)
+        )
+
+    def _length(self, number: int) -> int:
+        """Return how many words FTS5 counted: it keeps that as a variable-length integer."""
+        [size] = self._connection.execute(
+            f"SELECT sz FROM {self._words}_docsize WHERE id = ?", (number,)
+        ).fetchone()
+        length = 0
+        for byte in size:
+            length = length << 7 | byte & 0x7F
+        return length
+
+    def _thread(self, name: str | None) -> int | None:
+        if name is None:
+            return None
+        key = (self.namespace, name)
+        self._connection.execute(
+            "INSERT INTO threads (namespace, name) VALUES (?, ?) ON CONFLICT DO NOTHING", key
+        )
+        [number] = self._connection.execute(
+            "SELECT id FROM threads WHERE namespace = ? AND name = ?", key
+        ).fetchone()
+        found: int = number
+        return found
+
+    def _link(self, number: int, links: Iterable[Link]) -> None:
+        for link in links:
+            target, full = find_live(self._connection, self.namespace, link.hash)
+            if target == number:
+                continue
+            self._connection.execute(
+                "INSERT INTO links VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (number, link.kind, full),
+            )
+            if link.kind == "supersedes":
+                self.delete(target)
+
+    def _check_unique(self, note: Note, number: int) -> None:
+        other = self._connection.execute(
+            "SELECT deleted FROM notes WHERE namespace = ? AND hash = ? AND number != ?",
+            (self.namespace, note.hash, number),
+        ).fetchone()
+        if other is not None:
+            name = shown(note.hash)
+            remedy = "Delete one of the two" if other[0] is None else "Purge it, or restore it"
+            state = "Another note" if other[0] is None else "A deleted note"
+            raise BadInput(f"{state}, {name}, says exactly that already. {remedy}.")
+
+    def _purge(self, number: int) -> None:
+        note = read_note(self._connection, number)
+        if note.deleted is None:
+            self._hide(number, note)
+        hashes = [note.hash, *self._version_hashes(number)]
+        for name in hashes:
+            self._connection.execute(
+                "DELETE FROM links WHERE hash = ? AND number IN "
+                "(SELECT number FROM notes WHERE namespace = ?)",
+                (name, self.namespace),
+            )
+        for table in ("links", "versions", "notes"):
+            self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))  # noqa: S608
+        self._connection.execute(
+            "UPDATE points SET is_live = 0, changed = ?, thread = NULL, position = NULL, "
+            "created = 0, quality = 0, length = 0, vector = x'' WHERE number = ?",
+            (self._changed, number),
+        )
+        if note.thread is not None:
+            self._connection.execute(
+                "DELETE FROM threads WHERE namespace = ? AND name = ? AND NOT EXISTS "
+                "(SELECT 1 FROM notes WHERE thread = threads.id)",
+                (self.namespace, note.thread),
+            )
+
+    def _version_hashes(self, number: int) -> list[str]:
+        rows = self._connection.execute("SELECT hash FROM versions WHERE number = ?", (number,))
+        return [name for (name,) in rows]
+
+
+def next_change(connection: sqlite3.Connection) -> int:
+    """Return the number of this transaction among all that write."""
+    connection.execute("UPDATE state SET changed = changed + 1")
+    [changed] = connection.execute("SELECT changed FROM state").fetchone()
+    found: int = changed
+    return found
+
+
+def _hash_of(note: Note) -> str:
+    return note_hash(note.content, thread=note.thread, position=note.position)
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
