@@ -44,6 +44,7 @@ def test_the_default_limits() -> None:
             "sleep_s": 60.0,
             "check_time_s": 5.0,
             "stall_s": 60.0,
+            "ask_s": 300.0,
         }
     )
 

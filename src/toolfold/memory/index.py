@@ -27,7 +27,7 @@ _BLOCK_ROWS: Final = 1_024
 
 _POINT: Final = np.dtype(
     [
-        *(("number", "i8"), ("is_live", "?"), ("thread", "i8"), ("position", "i8")),
+        *(("is_live", "?"), ("thread", "i8"), ("position", "i8")),
         *(("created", "f8"), ("quality", "f4"), ("words", "i4"), ("scale", "f4")),
         # How long its vector is with those beside it, and the root of the weights of its words.
         *(("length", "f4"), ("words_weight", "f4")),
@@ -65,6 +65,7 @@ class Index:
         self.changed = 0
         self._dimensions = dimensions
         self._size = 0
+        self._numbers = np.zeros(_FIRST_CAPACITY, np.int64)
         self._points = np.zeros(_FIRST_CAPACITY, _POINT)
         self._levels = np.zeros((_FIRST_CAPACITY, dimensions), np.int8)
         self._beside = np.full((_FIRST_CAPACITY, 2 * len(WEIGHTS)), -1, np.int32)
@@ -73,8 +74,13 @@ class Index:
         return self._size
 
     @property
+    def numbers(self) -> Rows:
+        """The number of the note in each row, ascending."""
+        return self._numbers[: self._size]
+
+    @property
     def points(self) -> NDArray[np.void]:
-        """One record for each note, in the order of their numbers."""
+        """One record for each row."""
         return self._points[: self._size]
 
     def apply(self, points: Sequence[Point]) -> None:
@@ -82,18 +88,20 @@ class Index:
         if not points:
             return
         numbers = np.array([point.number for point in points], np.int64)
-        self._make_room(int((numbers > self._last()).sum()))
-        rows = np.searchsorted(self.points["number"], numbers)
-        touched = set(self._points["thread"][rows[self._points["is_live"][rows]]].tolist())
+        self._append(numbers[numbers > (self._numbers[self._size - 1] if self._size else 0)])
+        rows = np.searchsorted(self.numbers, numbers)
+        before = self._points[rows]
         self._write(rows, points)
-        touched |= set(self._points["thread"][rows].tolist())
-        self._relink(rows, touched - {-1})
+        after = self._points[rows]
+        moved = np.concatenate([before["thread"][before["is_live"]], after["thread"]])
+        self._relink(rows, np.unique(moved[moved >= 0]))
 
     def rows_of(self, numbers: Rows) -> Rows:
-        """Return the rows of those notes that are in the index."""
-        rows = np.searchsorted(self.points["number"], numbers)
-        rows = rows[rows < self._size]
-        return rows[np.isin(self.points["number"][rows], numbers)]
+        """Return the rows of these notes, without those that are not in the index."""
+        rows = np.searchsorted(self.numbers, numbers)
+        is_known = rows < self._size
+        is_known[is_known] = self.numbers[rows[is_known]] == numbers[is_known]
+        return rows[is_known]
 
     def score_words(self, occurrences: Iterable[Rows]) -> Floats:
         """Return the BM25 of every row. Each of `occurrences` is of one word: the numbers of the
@@ -104,8 +112,7 @@ class Index:
         count = int(live.sum())
         mean = float(self.points["words"][live].mean()) if count else 1.0
         for numbers in occurrences:
-            rows = self.rows_of(numbers)
-            rows, times = np.unique(rows, return_counts=True)
+            rows, times = np.unique(self.rows_of(numbers), return_counts=True)
             rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
             share = self.points["words"][rows] / mean
             held_back = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share)
@@ -127,17 +134,15 @@ class Index:
             total=int((is_near | has_words).sum()),
         )
 
-    def _last(self) -> int:
-        return int(self._points["number"][self._size - 1]) if self._size else 0
-
-    def _make_room(self, count: int) -> None:
-        while self._size + count > len(self._points):
+    def _append(self, numbers: Rows) -> None:
+        size = self._size + len(numbers)
+        while size > len(self._points):
+            self._numbers = np.concatenate([self._numbers, np.zeros_like(self._numbers)])
             self._points = np.concatenate([self._points, np.zeros_like(self._points)])
             self._levels = np.concatenate([self._levels, np.zeros_like(self._levels)])
             self._beside = np.concatenate([self._beside, np.full_like(self._beside, -1)])
-        # Rows that are not in use yet come after all that are.
-        self._points["number"][self._size : self._size + count] = np.iinfo(np.int64).max
-        self._size += count
+        self._numbers[self._size : size] = numbers
+        self._size = size
 
     def _write(self, rows: Rows, points: Sequence[Point]) -> None:
         empty = bytes(4 + self._dimensions)
@@ -150,26 +155,26 @@ class Index:
 
     def _records(self, points: Sequence[Point]) -> NDArray[np.void]:
         records = np.zeros(len(points), _POINT)
-        numbers, live, threads, positions, created, quality, words, _ = zip(*points, strict=True)
-        records["number"], records["is_live"] = numbers, live
+        _, live, threads, positions, created, quality, words, _ = zip(*points, strict=True)
+        records["is_live"] = live
         records["thread"] = [-1 if each is None else each for each in threads]
         records["position"] = [each or 0 for each in positions]
         records["created"], records["quality"], records["words"] = created, quality, words
         return records
 
-    def _relink(self, rows: Rows, threads: set[int]) -> None:
-        """Find anew who is beside whom, in these rows and in all of these threads."""
+    def _relink(self, rows: Rows, threads: Rows) -> None:
+        """Find anew who is beside whom in these threads, after these rows have changed."""
         points = self.points
-        if threads:
-            is_touched = np.isin(points["thread"], list(threads))
-            rows = np.union1d(rows, np.flatnonzero(is_touched))
-        self._beside[rows] = -1
-        placed = rows[points["is_live"][rows] & (points["thread"][rows] >= 0)]
-        if len(placed):
-            found = link(points["thread"][placed], points["position"][placed])
-            self._beside[placed] = np.where(found >= 0, placed[found], -1)
-        for start in range(0, len(rows), _BLOCK_ROWS):
-            self._measure(rows[start : start + _BLOCK_ROWS])
+        among = np.union1d(rows, np.flatnonzero(np.isin(points["thread"], threads)))
+        placed = among[points["is_live"][among] & (points["thread"][among] >= 0)]
+        found = link(points["thread"][placed], points["position"][placed])
+        beside = np.full((self._size, self._beside.shape[1]), -1, np.int32)
+        beside[placed] = np.where(found >= 0, placed[found], -1)
+        is_different = (beside[among] != self._beside[among]) | np.isin(beside[among], rows)
+        self._beside[among] = beside[among]
+        measured = np.union1d(rows, among[is_different.any(axis=1)])
+        for start in range(0, len(measured), _BLOCK_ROWS):
+            self._measure(measured[start : start + _BLOCK_ROWS])
 
     def _measure(self, rows: Rows) -> None:
         beside = self._beside[rows]
@@ -190,7 +195,9 @@ class Index:
         own = np.zeros(self._size + 1, np.float32)  # the last stands for none
         own[hits[0]] = hits[1]
         added = own[:-1].copy()
-        for weight, numbers in zip(np.repeat(WEIGHTS, 2), self._beside[: self._size].T, strict=True):
+        for weight, numbers in zip(
+            np.repeat(WEIGHTS, 2), self._beside[: self._size].T, strict=True
+        ):
             added += np.float32(weight) * own[numbers]
         return added / self.points["words_weight"]
 

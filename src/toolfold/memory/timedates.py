@@ -1,4 +1,4 @@
-"""Read dates: `3 May 2026`, `2026-05-03`, `in March`, `Q3 2025`, `last week of June`, `on Tuesday`."""
+"""Read dates: `3 May 2026`, `2026-05-03`, `in March`, `Q3 2025`, `on Tuesday`."""
 
 import re
 from datetime import datetime
@@ -38,8 +38,7 @@ _ISO_MONTH = re.compile(r"((?:19|20|21)\d\d)-(0[1-9]|1[0-2])")
 _SLASHED = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,4})")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.((?:19|20|21)\d\d)")
 _QUARTER = re.compile(r"([qh])([1-4])")
-_ORDINALS = {"first": 0, "1st": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
-             "4th": 3, "last": -1}  # fmt: skip
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 _YEARS = range(1900, 2200)
 
 

@@ -38,12 +38,12 @@ from toolfold.memory.timespans import (
     is_before,
     latest_month,
     latest_weekday,
+    months_from,
     part_of_day,
     third,
     unit_around,
     unit_before,
     until_now,
-    weekday_in,
     weekend_around,
 )
 from toolfold.memory.timetokens import COMMA, DASH, SPACE
@@ -208,13 +208,17 @@ def _this(words: Words, i: int) -> Match | None:
         )
     if word in _CALENDAR_UNITS:
         return _calendar_unit(words, i, 0)
-    if (number := month(words, i)) is not None and words.tokens[i].is_capital:
-        this_year = unit_around(now, "year", week_start=0).start.replace(month=number)
-        return Match(i + 1, "period", lambda _bound: latest_month(this_year, number))
     if (number := weekday(words, i)) is not None:
-        week = unit_around(now, "week", week_start=words.week_start)
-        return Match(i + 1, "day", lambda _bound: weekday_in(week, number))
-    return _rolling(words, i, is_singular_fine=False)
+        return Match(i + 1, "day", in_week(words, 0, number))
+    return _this_month(words, i) or _rolling(words, i, is_singular_fine=False)
+
+
+def _this_month(words: Words, i: int) -> Match | None:
+    number = month(words, i)
+    if number is None or not words.tokens[i].is_capital:
+        return None
+    first = unit_around(words.now, "year", week_start=0).start.replace(month=number)
+    return Match(i + 1, "period", lambda _bound: months_from(first, 1))
 
 
 def _before_last(words: Words, i: int) -> Match | None:

@@ -1,11 +1,12 @@
 """Read a whole phrase of time: `since Monday`, `between 3 and 7 May`, `in the last two weeks`."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from toolfold.memory.timedates import is_person
 from toolfold.memory.timemoments import moment
 from toolfold.memory.timereader import (
+    PERSONS,
     Clock,
     Match,
     Words,
@@ -18,6 +19,7 @@ from toolfold.memory.timereader import (
 from toolfold.memory.timespans import (
     Span,
     add_days,
+    add_elapsed,
     add_months,
     clock_within,
     days_from,
@@ -67,12 +69,20 @@ def phrase(words: Words) -> tuple[int, Span] | None:
 def _open(words: Words, i: int) -> Match | None:
     """Read `since …`, `after …`, `before …`, `until …`, `from … on`."""
     side, k = _side(words, i)
-    found = _end_point(words, k) if side else None
-    if found is None:
+    found = moment(words, k) if side else None
+    if found is None or (found.kind == "month" and _is_doubtful(words, found.end, side)):
         return None
-    if found.kind == "month" and _is_doubtful(words, found.end, side):
-        return None
-    return Match(found.end, "period", lambda bound: _cut(words, found, side, found.resolve(bound)))
+
+    def resolve(bound: datetime) -> Span:
+        # `Before noon` is today's noon even in the morning.
+        is_today = found.kind == "clock" and side in {"before", "until"}
+        return _cut(words, found, side, found.resolve(_end_of_day(bound) if is_today else bound))
+
+    return Match(found.end, "period", resolve)
+
+
+def _end_of_day(moment: datetime) -> datetime:
+    return add_elapsed(days_from(moment, 1).end, timedelta(microseconds=-1))
 
 
 def _side(words: Words, i: int) -> tuple[str, int]:
@@ -91,15 +101,11 @@ def _cut(words: Words, found: Match, side: str, span: Span) -> Span:
     """Return the time on one side of `span`; around a time of day, what is left of that day."""
     day = days_from(span.begin, 1) if found.kind in {"clock", "clock_day"} else None
     if side == "since":
-        return _until_present(words, span.begin)
+        return until_now(span.begin, words.now)
     if side == "after":
-        return Span(span.finish, day.end) if day else _until_present(words, span.finish)
+        return Span(span.finish, day.end) if day else until_now(span.finish, words.now)
     start = day.start if day else earliest(words.now)
     return Span(start, span.begin if side == "before" else span.finish)
-
-
-def _until_present(words: Words, start: datetime) -> Span:
-    return until_now(start, words.now)
 
 
 def _closed(words: Words, i: int) -> Match | None:
@@ -118,11 +124,11 @@ def _closed(words: Words, i: int) -> Match | None:
 
 def _onwards(words: Words, i: int) -> Match | None:
     """Read `from Monday on`."""
-    found = _end_point(words, i + 1) if words.word(i) == "from" else None
+    found = moment(words, i + 1) if words.word(i) == "from" else None
     end = words.phrase(found.end, "on", "onward", "onwards") if found else 0
     if found is None or not end:
         return None
-    return Match(end, "period", lambda bound: _until_present(words, found.resolve(bound).begin))
+    return Match(end, "period", lambda bound: until_now(found.resolve(bound).begin, words.now))
 
 
 def _pair(words: Words, i: int, joiners: tuple[str, ...]) -> Match | None:
@@ -181,10 +187,13 @@ def _days(words: Words, i: int, joiners: tuple[str, ...]) -> Match | None:
     if numbers is None:
         return None
     end, first, last = numbers
+    month_at = k
     if number is None:
-        end = words.phrase(end, "of") or end
-        number, end = month(words, end), end + 1
+        month_at = words.phrase(end, "of") or end
+        number, end = month(words, month_at), month_at + 1
     if number is None or first >= last:
+        return None
+    if is_weak_month(words, month_at) and words.begin == i and year(words, end) is None:
         return None
     return _days_of(words, end, number, (first, last))
 
@@ -262,9 +271,12 @@ def _is_all(words: Words, i: int, found: Match) -> bool:
 
 
 def _may_introduce(words: Words, preposition: str, found: Match) -> bool:
+    if found.kind == "clock_day" and preposition in _INTRODUCED["clock"]:
+        return True
     if found.kind in _ALONE:
         return preposition in _SKIPPED
-    if found.kind == "month" and preposition in {"from", "of"} and is_person(words, found.end):
+    is_name = words.tokens[found.end - 1].word in PERSONS
+    if found.kind == "month" and preposition in {"from", "of"} and is_name:
         return False
     return preposition in _INTRODUCED.get(found.kind, set())
 

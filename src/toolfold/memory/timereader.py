@@ -8,162 +8,59 @@ from typing import NamedTuple
 from toolfold.memory.timespans import UNITS, Span
 from toolfold.memory.timetokens import DASH, SPACE, Token
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul",
-            "august aug", "september sep sept", "october oct", "november nov", "december dec",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}  # fmt: skip
-WEEKDAYS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "monday mon", "tuesday tue tues", "wednesday wed", "thursday thu thur thurs",
-            "friday fri", "saturday sat", "sunday sun",
-        )
-    )
-    for name in names.split()
-}  # fmt: skip
+
+def _numbered(names: str, *, start: int = 0) -> dict[str, int]:
+    """Number what stands between commas; all words of one place mean the same."""
+    return {
+        name: number for number, same in enumerate(names.split(","), start) for name in same.split()
+    }
+
+
+MONTHS = _numbered(
+    "january jan, february feb, march mar, april apr, may, june jun, july jul, august aug,"
+    "september sep sept, october oct, november nov, december dec",
+    start=1,
+)
+WEEKDAYS = _numbered(
+    "monday mon, tuesday tue tues, wednesday wed, thursday thu thur thurs, friday fri,"
+    "saturday sat, sunday sun"
+)
 # Verbs and nouns of everyday language; in lower case they are months only where nothing else fits.
 _WEAK_MONTHS = {"may", "march"}
 # Also names of people: "before May left".
-PERSONS = {"april", "may", "june", "august"}
+PERSONS = {"april", "may", "june"}
 # Words that go on with a sentence, where a noun or verb would make a name or a number of the last.
 FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "after",
-        "all",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "because",
-        "before",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "he",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "my",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "she",
-        "should",
-        "so",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "regarding",
-        "concerning",
-    ]
+    _numbered(
+        "a about after all an and any are as at because before but by can concerning could did do"
+        " does for from had has have he how i if in into is it its my not of on or our regarding"
+        " she should so than that the their them there these they this those to us was we were"
+        " what when where which while who why will with would you your"
+    )
 )
-_COUNTED = frozenset(
-    [
-        "people",
-        "percent",
-        "bytes",
-        "mb",
-        "gb",
-        "kb",
-        "tb",
-        "ms",
-        "km",
-        "kg",
-        "px",
-        "usd",
-        "eur",
-        "dollars",
-        "euros",
-        "or",
-        "more",
-        "bc",
-        "bce",
-    ]
-)
+_COUNTED = {"people", "percent", "mb", "gb", "kb", "tb", "ms", "km", "kg", "px", "usd", "eur", "bc"}
 
-_ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+_ONES = _numbered(
+    "zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen,"
+    "fourteen, fifteen, sixteen, seventeen, eighteen, nineteen"
+)
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
-_NUMBERS = {**{word: number for number, word in enumerate(_ONES)}, **_TENS}
+_NUMBERS = {**_ONES, **_TENS}
 # What somebody may mean who is vague: from so many to so many.
 _VAGUE = {"couple": (2, 3), "few": (2, 5), "several": (3, 7)}
-_UNIT_LETTERS = {
-    "s": "second", "sec": "second", "secs": "second", "m": "minute", "min": "minute",
-    "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day", "w": "week",
-    "wk": "week", "wks": "week", "mo": "month", "y": "year", "yr": "year", "yrs": "year",
-}  # fmt: skip
+_ABBREVIATED = {
+    name: unit
+    for unit, names in {
+        "second": "s sec secs",
+        "minute": "m min mins",
+        "hour": "h hr hrs",
+        "day": "d",
+        "week": "w wk wks",
+        "month": "mo",
+        "year": "y yr yrs",
+    }.items()
+    for name in names.split()
+}
 
 _COUNT = re.compile(r"(\d{1,6})(\.5)?")
 _SHORT = re.compile(r"(\d{1,6})([a-z]{1,4})")
@@ -236,7 +133,7 @@ class Words:
 def unit(word: str) -> str:
     """Return the unit that a word names, singular or plural."""
     singular = word.removesuffix("s")
-    return singular if singular in UNITS else {"min": "minute", "sec": "second"}.get(singular, "")
+    return singular if singular in UNITS else _ABBREVIATED.get(word if len(word) > 2 else "", "")
 
 
 def number(words: Words, i: int) -> Amount | None:
@@ -244,8 +141,8 @@ def number(words: Words, i: int) -> Amount | None:
     word = words.word(i)
     if found := _COUNT.fullmatch(word):
         return _with_half(words, i + 1, int(found[1]) + (0.5 if found[2] else 0))
-    if word in _TENS and words.word(i + 1, DASH + SPACE) in _ONES[1:10]:
-        ones = _NUMBERS[words.word(i + 1, DASH + SPACE)]
+    ones = _ONES.get(words.word(i + 1, DASH + SPACE), 0)
+    if word in _TENS and 0 < ones < 10:
         return Amount(i + 2, _TENS[word] + ones, _TENS[word] + ones)
     if word in _NUMBERS:
         return _with_half(words, i + 1, _NUMBERS[word])
@@ -275,9 +172,9 @@ def _article(words: Words, i: int) -> Amount | None:
 def amount(words: Words, i: int) -> Amount | None:
     """Read a number of units: `two weeks`, `an hour and a half`, `5min`, or just `weeks`."""
     word = words.word(i)
-    if (short := _SHORT.fullmatch(word)) and short[2] in _UNIT_LETTERS:
-        return Amount(i + 1, int(short[1]), int(short[1]), _UNIT_LETTERS[short[2]])
-    if unit(word) and word.endswith("s"):
+    if (short := _SHORT.fullmatch(word)) and short[2] in _ABBREVIATED:
+        return Amount(i + 1, int(short[1]), int(short[1]), _ABBREVIATED[short[2]])
+    if unit(word) and word.endswith("s") and not words.before(i).isdecimal():
         return Amount(i + 1, *_VAGUE["few"], unit(word))
     count = number(words, i)
     if count is None or not (name := unit(words.word(count.end))):

@@ -135,7 +135,7 @@ def back(moment: datetime, unit: str, count: int) -> datetime:
 
 
 def in_whole(unit: str, count: float) -> tuple[str, int]:
-    """Return the same length in a unit of which there is a whole number: 18 months for 1.5 years."""
+    """Return the same length in a unit that it is a whole number of: 18 months for 1.5 years."""
     if count == int(count) or unit not in _SMALLER:
         return unit, int(count)
     smaller, size = _SMALLER[unit]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 _TOKEN = re.compile(
     r"""
     [AaPp]\.[Mm]\b\.?                       # a.m.
-    | [^\W\d_]\w*(?:['’][^\W\d_]+)?         # a word, with its possessive
+    | [^\W\d_]\w*(?:['\u2019][^\W\d_]+)?    # a word, with its possessive
     | \d[\w.:/+\u2013-]*                    # a number, a date, a time, a range of them
     """,
     re.VERBOSE,
@@ -55,7 +55,7 @@ def _token(text: str, match: re.Match[str], gap: str) -> Token:
         end = match.start() + len(written)
     if len(written) > _LONGEST or _is_glued(text, gap, end):
         return Token("", match.start(), end, OTHER)
-    word = written.lower().replace("’", "'")
+    word = written.lower().replace("\u2019", "'")
     if _MERIDIEM.fullmatch(word):
         word = word.replace(".", "")
     return Token(

@@ -18,9 +18,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from toolfold.memory.timeranges import phrase
-from toolfold.memory.timereader import Words
-from toolfold.memory.timespans import add_days, add_months, earliest, midnight
+from toolfold.memory.timereader import MONTHS, WEEKDAYS, Words
+from toolfold.memory.timespans import add_days, add_months, earliest, is_before, midnight
 from toolfold.memory.timetokens import tokenize
+
+# Not by strftime, which speaks the language of the machine.
+_MONTHS = [name.title() for name in MONTHS if len(name) > 4 or name in {"june", "july", "may"}]
+_WEEKDAYS = [name.title() for name in WEEKDAYS if name.endswith("day")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,16 @@ def _without(text: str, start: int, stop: int) -> str:
     return (before + after).strip()
 
 
-def describe(range: TimeRange) -> str:
-    """Return `range` in words: `in March 2026`, `on 3 May 2026`, `from 3 May 2026 to 7 May 2026`."""
-    start, end = range.start, range.end
+def describe(found: TimeRange) -> str:
+    """Return a range in words: `in March 2026`, `from 3 May 2026 to 7 May 2026`."""
+    start, end = found.start, found.end
     if start == earliest(start):
         return f"before {_moment(end)}"
     if start == midnight(start) and end == midnight(end):
         return _days(start, end)
+    if not is_before(add_days(midnight(start), 1), end):
+        until = f"{end:%H:%M}" if end != midnight(end) else "24:00"
+        return f"on {_WEEKDAYS[start.weekday()]} {_day(start)}, {start:%H:%M} to {until}"
     return f"from {_moment(start)} to {_moment(end)}"
 
 
@@ -88,9 +95,9 @@ def _days(start: datetime, end: datetime) -> str:
     if start.day == 1 and end == add_months(start, 12) and start.month == 1:
         return f"in {start.year}"
     if start.day == 1 and end == add_months(start, 1):
-        return f"in {start:%B %Y}"
+        return f"in {_MONTHS[start.month - 1]} {start.year}"
     if end == add_days(start, 1):
-        return f"on {start:%A} {_day(start)}"
+        return f"on {_WEEKDAYS[start.weekday()]} {_day(start)}"
     return f"from {_day(start)} to {_day(add_days(end, -1))}"
 
 
@@ -99,4 +106,4 @@ def _moment(moment: datetime) -> str:
 
 
 def _day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y}"
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

@@ -1,0 +1,42 @@
+"""Filters as conditions of SQL."""
+
+from typing import NamedTuple
+
+from toolfold.memory.store import Filter
+
+
+class Condition(NamedTuple):
+    """What stands after WHERE, over the table `notes`, and its values."""
+
+    sql: str
+    values: tuple[object, ...]
+
+
+def condition(namespace: int, wanted: Filter) -> Condition:
+    """Return the condition that exactly the live notes of a namespace meet which pass a filter."""
+    parts: list[str] = ["notes.namespace = ?", "notes.deleted IS NULL"]
+    values: list[object] = [namespace]
+    for sql, value in (
+        ("notes.type = ?", wanted.type),
+        ("notes.created >= ?", wanted.after),
+        ("notes.created < ?", wanted.before),
+    ):
+        if value is not None:
+            parts.append(sql)
+            values.append(value)
+    if wanted.tags:
+        tagged, tags = _tagged(namespace, wanted)
+        parts.append(f"notes.number IN ({tagged})")
+        values.extend(tags)
+    return Condition(" AND ".join(parts), tuple(values))
+
+
+def _tagged(namespace: int, wanted: Filter) -> Condition:
+    tags = tuple(dict.fromkeys(wanted.tags))
+    marks = ", ".join("?" * len(tags))
+    sql = f"SELECT number FROM tags WHERE namespace = ? AND tag IN ({marks})"  # noqa: S608
+    if wanted.tag_match == "all":
+        return Condition(
+            f"{sql} GROUP BY number HAVING count(*) = ?", (namespace, *tags, len(tags))
+        )
+    return Condition(sql, (namespace, *tags))
