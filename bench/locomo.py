@@ -2,7 +2,7 @@
 
 Each turn is a note and each session a conversation. The baselines are computed in the same run:
 SQLite's FTS5 over the turns (porter, stop words out, OR query), the same over each turn joined with
-the one before and the one after, and the fusion by reciprocal rank (k = 10) of the first with MiniLM.
+the one before and after, and the fusion by reciprocal rank (k = 10) of the first with MiniLM.
 """
 
 import argparse
@@ -11,9 +11,9 @@ import re
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from toolfold.memory.context import (
     link,
     meaning_nearby,
     nearby_lengths,
+    weight_roots,
     words_nearby,
 )
 from toolfold.memory.ranking import (
@@ -39,6 +40,7 @@ from toolfold.memory.ranking import (
     estimated_quality,
     rank,
 )
+from toolfold.memory.timewords import find_time
 from toolfold.memory.words import match_expression
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
@@ -46,7 +48,6 @@ BASELINES = ("BM25", "BM25 with neighbours", "plain hybrid")
 OURS = "ours"
 MUST_GAIN = 0.03  # in R@10 of turns, over the best baseline
 SESSIONS_LEAST = {"R@5": 0.877, "R@10": 0.934}
-DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,11 @@ class Search:
     def __init__(self, conversation: Conversation, vectors: NDArray[np.float32]) -> None:
         self._vectors = vectors
         keys = range(len(conversation.turns))
-        sessions = conversation.sessions
-        self._beside = link(np.array(sessions), np.array(keys))
+        self._beside = link(np.array(conversation.sessions), np.array(keys))
         self._lengths = nearby_lengths(vectors, self._beside)
-        self._stretches = [list(each) for _, each in groupby(keys, lambda key: sessions[key])]
+        self._roots = weight_roots(self._beside)
         self._created = dict(enumerate(conversation.created))
-        self._now = max(conversation.created) + DAY_S
+        self._now = datetime.fromtimestamp(max(conversation.created), UTC) + timedelta(days=1)
         self._quality = {key: estimated_quality(conversation.turns[key]) for key in keys}
         self._database = sqlite3.connect(":memory:")
         self._database.execute("create virtual table f using fts5(t, tokenize='porter unicode61')")
@@ -128,14 +128,27 @@ class Search:
             "select rowid, -bm25(f) from f where f match ? order by bm25(f), rowid limit ?",
             (match_expression(query), WORD_HITS),
         )
-        words = dict(rows.fetchall())
+        words = np.zeros(len(self._vectors), np.float32)
+        for key, score in rows:
+            words[key] = score
+        nearby = words_nearby(words, self._beside, self._roots)
         meaning = meaning_nearby(self._vectors @ vector, self._beside, self._lengths)
         lists = {
-            WORDS: _best(words.items()),
-            WORDS_NEARBY: _best(words_nearby(words, self._stretches).items()),
-            MEANING_NEARBY: _best(enumerate(meaning.tolist())),
+            WORDS: _best(words),
+            WORDS_NEARBY: _best(nearby),
+            MEANING_NEARBY: _best(meaning),
         }
-        return rank(lists, created=self._created, quality=self._quality, now=self._now)
+        return rank(
+            lists,
+            created=self._created,
+            quality=self._quality,
+            now=self._now.timestamp(),
+            when=self._named_time(query),
+        )
+
+    def _named_time(self, query: str) -> tuple[float, float] | None:
+        found = find_time(query, now=self._now)
+        return found and (found.range.start.timestamp(), found.range.end.timestamp())
 
 
 def compare_turns(
@@ -223,8 +236,9 @@ def _kept(embedder: Remembered, texts: Sequence[str]) -> NDArray[np.float32]:
     return dequantize(quantize(embedder.embed(texts)))
 
 
-def _best(scored: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    return sorted(scored, key=lambda each: (-each[1], each[0]))[:DEPTH]
+def _best(scores: NDArray[np.float32]) -> list[tuple[int, float]]:
+    keys = np.argsort(-scores, kind="stable")[:DEPTH].tolist()
+    return [(key, float(scores[key])) for key in keys if scores[key] > 0]
 
 
 def _sessions(turns: Sequence[int], sessions: Sequence[int]) -> list[int]:

@@ -176,6 +176,17 @@ def test_status_stop_and_logs_tell_what_is_going_on(user: User) -> None:
     assert peer.run("1 + 1") == "2"
 
 
+def test_a_daemon_that_is_just_starting_can_be_stopped(user: User) -> None:
+    peer = user.connect()
+    peer.ask("tools/list")  # which a relay answers by itself while the daemon starts
+    peer.close()
+
+    said = user.toolfold("stop")
+
+    assert "has ended" in said.stdout
+    assert not user.daemons
+
+
 def test_a_stop_waits_for_runs_and_now_does_not(user: User, tmp_path: Path) -> None:
     for now in (False, True):
         peer = user.connect()

@@ -6,8 +6,6 @@ the notes themselves: no text is indexed or embedded twice, and a note that is w
 deleted leaves nothing to repair.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 # numpy costs 0.1 s to import, and search by words does without.
@@ -30,27 +28,6 @@ WORD_HITS = 1_000
 _BLOCK_ROWS = 1_024
 
 
-def words_nearby(
-    scores: Mapping[int, float], stretches: Iterable[Sequence[int]]
-) -> dict[int, float]:
-    """Return what each note is worth by its words and those of its neighbours, if anything.
-
-    `scores` is what each is worth by itself, more for a better match. Each of `stretches` is a part
-    of one conversation or document: the keys of notes that follow each other. Together they hold,
-    once, all notes up to four steps from a scored one. A scored note in none of them stands alone.
-
-    The sum is divided by the root of the weights that make it up: so a note among others, and one
-    that stands alone, can be found beside each other.
-    """
-    found = dict(scores)
-    for keys in stretches:
-        own = [scores.get(key, 0.0) for key in keys]
-        for place, key in enumerate(keys):
-            if score := _weighted(own, place):
-                found[key] = score
-    return found
-
-
 def link(threads: "Numbers", positions: "Numbers") -> "Numbers":
     """Return for each note which ones are beside it: before, after, two before, two after.
 
@@ -69,6 +46,25 @@ def link(threads: "Numbers", positions: "Numbers") -> "Numbers":
         beside[after, 2 * step - 2] = before
         beside[before, 2 * step - 1] = after
     return beside
+
+
+def weight_roots(beside: "Numbers") -> "Scores":
+    """Return the root of the weights that the words of each note and its neighbours have."""
+    import numpy as np
+
+    weights = 1 + (beside >= 0) @ np.array(_column_weights(), np.float32)
+    roots: Scores = np.sqrt(weights)
+    return roots
+
+
+def words_nearby(scores: "Scores", beside: "Numbers", roots: "Scores") -> "Scores":
+    """Return what each note is worth by its words and those of its neighbours.
+
+    `scores` is what each is worth by itself, 0 without a word of the query. The weighted sum is
+    divided by `weight_roots`: undivided, a note among others would always come before one that
+    stands alone; divided by the weights themselves, always after.
+    """
+    return _added(scores, beside) / roots
 
 
 def nearby_lengths(vectors: "Vectors", beside: "Numbers") -> "Scores":
@@ -97,21 +93,18 @@ def meaning_nearby(cosines: "Scores", beside: "Numbers", lengths: "Scores") -> "
     """
     import numpy as np
 
-    padded = np.append(cosines, np.float32(0))  # so that -1, none, is worth nothing
-    added = cosines.astype(np.float32)
-    for weight, numbers in zip(_column_weights(), beside.T, strict=True):
-        added += np.float32(weight) * padded[numbers]
+    added = _added(cosines, beside)
     return np.divide(added, lengths, out=np.full_like(added, np.nan), where=lengths > 0)
 
 
-def _weighted(own: Sequence[float], place: int) -> float:
-    total, weights = own[place], 1.0
-    for step, weight in enumerate(WEIGHTS, start=1):
-        for other in (place - step, place + step):
-            if 0 <= other < len(own):
-                total += weight * own[other]
-                weights += weight
-    return total / math.sqrt(weights)
+def _added(scores: "Scores", beside: "Numbers") -> "Scores":
+    import numpy as np
+
+    padded = np.append(scores, np.float32(0))  # so that -1, none, is worth nothing
+    added = scores.astype(np.float32)
+    for weight, numbers in zip(_column_weights(), beside.T, strict=True):
+        added += np.float32(weight) * padded[numbers]
+    return added
 
 
 def _column_weights() -> list[float]:

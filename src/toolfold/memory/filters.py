@@ -34,7 +34,7 @@ def condition(namespace: int, wanted: Filter) -> Condition:
 def _tagged(namespace: int, wanted: Filter) -> Condition:
     tags = tuple(dict.fromkeys(wanted.tags))
     marks = ", ".join("?" * len(tags))
-    sql = f"SELECT number FROM tags WHERE namespace = ? AND tag IN ({marks})"  # noqa: S608
+    sql = f"SELECT number FROM tags WHERE namespace = ? AND tag IN ({marks})"
     if wanted.tag_match == "all":
         return Condition(
             f"{sql} GROUP BY number HAVING count(*) = ?", (namespace, *tags, len(tags))

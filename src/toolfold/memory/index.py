@@ -104,8 +104,9 @@ class Index:
         return rows[is_known]
 
     def score_words(self, occurrences: Iterable[Rows]) -> Floats:
-        """Return the BM25 of every row. Each of `occurrences` is of one word: the numbers of the
-        notes that have it, in ascending order, as often as it occurs in them.
+        """Return the BM25 of every row.
+
+        Each of `occurrences` is of one word: the notes that have it, as often as they have it.
         """
         scores = np.zeros(self._size, np.float32)
         live = self.points["is_live"]
@@ -184,7 +185,7 @@ class Index:
         renumbered = order[np.searchsorted(local, beside, sorter=order).clip(0, len(local) - 1)]
         renumbered = np.where(beside >= 0, renumbered, -1)
         self._points["length"][rows] = nearby_lengths(self._vectors(local), renumbered)
-        weights = np.repeat(np.float32(WEIGHTS), 2)
+        weights = np.repeat(np.array(WEIGHTS, np.float32), 2)
         self._points["words_weight"][rows] = np.sqrt(1 + (beside >= 0) @ weights)
 
     def _vectors(self, rows: Rows) -> Floats:
@@ -199,7 +200,8 @@ class Index:
             np.repeat(WEIGHTS, 2), self._beside[: self._size].T, strict=True
         ):
             added += np.float32(weight) * own[numbers]
-        return added / self.points["words_weight"]
+        nearby: Floats = added / self.points["words_weight"]
+        return nearby
 
     def _meaning_nearby(self, vector: Floats) -> Floats:
         cosines = np.empty(self._size, np.float32)
@@ -208,14 +210,14 @@ class Index:
             cosines[start : start + len(block)] = block.astype(np.float32) @ vector
         cosines *= self.points["scale"]
         near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
-        return np.nan_to_num(near, copy=False)
+        found: Floats = np.nan_to_num(near, copy=False)
+        return found
 
 
 def _best(scores: Floats, mask: Mask, limit: int) -> tuple[Rows, Floats]:
-    """Return the rows of the highest scores, highest first, of equals the newest; and the scores."""
+    """Return the rows of the highest scores and the scores, highest first, of equals the newest."""
     rows = np.flatnonzero(mask)
     if len(rows) > limit:
-        kept = np.argpartition(-scores[rows], limit - 1)[:limit] if limit else []
-        rows = rows[kept]
+        rows = rows[np.argpartition(-scores[rows], limit - 1)[:limit]]
     rows = rows[np.lexsort((-rows, -scores[rows]))]
     return rows, scores[rows]

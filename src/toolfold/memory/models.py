@@ -110,7 +110,7 @@ class CompactHealthInfo(NamedTuple):
     status: str
     """`ok`, or what is wrong in one sentence."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     backend: str
     ready: bool
     """Whether every note is found by its meaning, not by its words alone."""

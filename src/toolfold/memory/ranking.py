@@ -3,11 +3,12 @@
 The score of a note, from 0 to 1, is its match times two influences:
 
     match     half words, half meaning, each as a share of the best there is
-    recency   from 1 for a note of this moment towards 0.95 for an old one
-    quality   from 1 for the best towards 0.8 for the worst
+    time      from 1 for a note of this moment towards 0.95 for an old one
+    quality   from 1 for the best to 0.8 for the worst
 
-A match can come of many small things; so the influences decide among notes that match about equally
-well, and none lifts a note above another whose match is a third better.
+The influences decide among notes that match about equally well: even together they never lift one
+above another whose match is a third better. Only where the query names a time, which is then a part
+of what is asked, a note of then counts 1, and one far from it towards 0.7.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,9 +35,24 @@ WEIGHTS: Final = {WORDS_NEARBY: 0.5, MEANING_NEARBY: 0.5}
 # does not get a full share for the least distant.
 _NEAR_COSINE = 0.5
 
-# What is newer is more often still so. A month makes half of the difference, years the rest.
-RECENCY_WIDTH: Final = 0.05
-_RECENCY_HALF_S = 30 * 86_400.0
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Fading:
+    """An influence that fades with distance in time: by half of its width at `half_s`."""
+
+    width: float
+    half_s: float
+
+    def at(self, distance_s: float) -> float:
+        return 1 - self.width * distance_s / (self.half_s + distance_s)
+
+
+# What is newer is more often still so; months make the difference.
+_RECENCY = _Fading(0.05, 30 * _DAY_S)
+# Things are told on the day or soon after, so days make the difference.
+_NAMED_TIME = _Fading(0.3, 7 * _DAY_S)
 
 QUALITY_WIDTH: Final = 0.2
 _QUALITY_OF_STATEMENT = 0.5
@@ -66,12 +82,12 @@ class Hit:
 
     key: int
     score: float
-    """From 0 to 1: `match` times `recency` times `quality`."""
+    """From 0 to 1: `match` times `time` times `quality`."""
 
     match: float
     words: Part
     meaning: Part
-    recency: float
+    time: float
     quality: float
     has_words: bool
     """Whether a word of the query is in the note itself, not only beside it."""
@@ -82,7 +98,7 @@ class Hit:
         return (
             f"{self.score:.3f} = (words {_described(self.words)}{where}"
             f" + meaning {_described(self.meaning)})"
-            f" x recency {self.recency:.3f} x quality {self.quality:.3f}"
+            f" x time {self.time:.3f} x quality {self.quality:.3f}"
         )
 
 
@@ -106,12 +122,14 @@ def rank(
     created: Mapping[int, float],
     quality: Mapping[int, float],
     now: float,
+    when: tuple[float, float] | None = None,
 ) -> list[Hit]:
     """Return every note of the lists that count, best first; equals by age, newest first, then key.
 
     `WORDS_NEARBY` and `MEANING_NEARBY` count, `WORDS` serves to explain; others are ignored. Where
     one of the two is empty, the other decides alone. A list of meaning is cut where it is long
-    enough, so a note that is not there is taken to be as near as the last. Times are in seconds.
+    enough, so a note that is not there is taken to be as near as the last. `when` is the time that
+    the query names, from and to. Times are in seconds.
     """
     words, meaning = _lists(lists.get(WORDS_NEARBY, ()), lists.get(MEANING_NEARBY, ()))
     with_words = {key for key, _ in lists.get(WORDS, ())}
@@ -120,7 +138,7 @@ def rank(
             key,
             words.part(key),
             meaning.part(key),
-            recency=_recency(now - created[key]),
+            time=_time_influence(created[key], now, when),
             quality=1 - QUALITY_WIDTH * (1 - quality[key]),
             has_words=key in with_words,
         )
@@ -160,25 +178,27 @@ def _places(found: Found) -> dict[int, int]:
 
 
 def _hit(
-    key: int, words: Part, meaning: Part, *, recency: float, quality: float, has_words: bool
+    key: int, words: Part, meaning: Part, *, time: float, quality: float, has_words: bool
 ) -> Hit:
     match = words.points + meaning.points
     return Hit(
         key=key,
-        score=round(match * recency * quality, _DECIMALS),
+        score=round(match * time * quality, _DECIMALS),
         match=match,
         words=words,
         meaning=meaning,
-        recency=recency,
+        time=time,
         quality=quality,
         has_words=has_words,
     )
 
 
-def _recency(age_s: float) -> float:
-    """Return the influence of an age; what is dated in the future is of this moment."""
-    freshness = _RECENCY_HALF_S / (_RECENCY_HALF_S + max(0.0, age_s))
-    return 1 - RECENCY_WIDTH * (1 - freshness)
+def _time_influence(created: float, now: float, when: tuple[float, float] | None) -> float:
+    """Tell how timely a note is; what is dated in the future is of this moment."""
+    if when is None:
+        return _RECENCY.at(max(0.0, now - created))
+    begin, end = when
+    return _NAMED_TIME.at(max(0.0, begin - created, created - end))
 
 
 def _described(part: Part) -> str:

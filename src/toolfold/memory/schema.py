@@ -5,6 +5,8 @@ from typing import Final
 
 from toolfold.errors import StoreError
 
+TOKENIZER: Final = "porter unicode61"
+
 _APPLICATION_ID: Final = 0x746F6C6D
 
 # Each step brings a database of the version that is its index to the next.
@@ -103,6 +105,7 @@ _STEPS: Final = (
             vector BLOB
         )
         """,
+        "CREATE INDEX points_by_namespace ON points (namespace)",
         "CREATE INDEX points_by_change ON points (namespace, changed)",
         "CREATE INDEX points_unembedded ON points (number) WHERE vector IS NULL",
     ),
@@ -145,7 +148,7 @@ def make_words(connection: sqlite3.Connection, namespace: int) -> None:
     # Without content: the notes hold it already.
     connection.execute(
         f"CREATE VIRTUAL TABLE {words_table(namespace)} "
-        "USING fts5(content, content = '', tokenize = 'porter unicode61')"
+        f"USING fts5(content, content = '', tokenize = '{TOKENIZER}')"
     )
     connection.execute(
         f"CREATE VIRTUAL TABLE {vocabulary_table(namespace)} "

@@ -4,7 +4,7 @@ Every method is asynchronous and may be called by any number of tasks at once. A
 worker threads or the network, so nothing here blocks the event loop. Whatever a method has returned
 from is kept: it survives the death of the process and of the machine.
 
-Hashes that are taken are beginnings of hashes, of at least four characters; hashes that are returned
+Hashes that are taken are beginnings of hashes, of at least four characters; those that are returned
 are whole. Namespaces do not see each other in any way, not even in scores.
 """
 
@@ -101,13 +101,16 @@ class Counts:
     unembedded: int
     """In all namespaces."""
 
+    is_warm: bool
+    """Whether what search by meaning needs is in memory."""
+
 
 class Store(Protocol):
     """Keeps notes and finds them again.
 
-    Every method raises `StoreError` when the database does not answer or does not take a write; then
-    nothing has changed. Those that take hashes raise `NotFound` for one that could mean several
-    notes, naming them.
+    Every method raises `StoreError` when the database does not answer or does not take a write;
+    nothing has changed then. Those that take hashes raise `NotFound` for one that could mean
+    several notes, naming them.
     """
 
     @property
@@ -117,8 +120,8 @@ class Store(Protocol):
     async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> None:
         """Keep notes, all or none; each is found by its words at once.
 
-        One that is there already stays as it is, and gets the tags and links that it lacks. One that
-        was deleted comes back as the draft says. Notes that a draft supersedes are deleted.
+        One that is there already stays as it is, and gets the tags and links that it lacks. One
+        that was deleted comes back as the draft says. Notes that a draft supersedes are deleted.
 
         Raises:
             NotFound: A link leads nowhere.
@@ -132,7 +135,7 @@ class Store(Protocol):
         """
 
     async def load(self, namespace: str, keys: Sequence[int]) -> dict[int, Note]:
-        """Return the notes behind keys that `search` or `keys` gave, without those deleted since."""
+        """Return the notes behind keys from `search` or `keys`, without those deleted since."""
 
     async def history(self, namespace: str, hash_prefix: str) -> list[Note]:
         """Return all versions of a note, oldest first; the last is how it is now.
@@ -155,10 +158,10 @@ class Store(Protocol):
     async def delete_matching(self, namespace: str, wanted: Filter, *, now: float) -> int:
         """Delete all notes that pass a filter, as `delete` does."""
 
-    async def restore(self, namespace: str, hash_prefixes: Sequence[str]) -> int:
+    async def restore(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         """Bring deleted notes back; return how many were deleted."""
 
-    async def purge(self, namespace: str, hash_prefixes: Sequence[str]) -> int:
+    async def purge(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         """Erase notes with all their versions, deleted or not; return how many there were.
 
         Nothing of them is left in the files of the database, nor in memory.
@@ -185,6 +188,9 @@ class Store(Protocol):
 
         Without a vector, and until those of the notes are in memory, it goes by words alone.
         """
+
+    async def warm(self, namespace: str) -> None:
+        """Bring into memory what search by meaning needs; search asks for it by itself."""
 
     async def counts(self, namespace: str) -> Counts:
         """Count."""

@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.memory.schema import vocabulary_table
+from toolfold.memory.schema import TOKENIZER, vocabulary_table
 
 
 class Stemmer:
@@ -19,7 +19,7 @@ class Stemmer:
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._connection.execute(
-            "CREATE VIRTUAL TABLE query USING fts5(words, content = '', tokenize = 'porter unicode61')"
+            f"CREATE VIRTUAL TABLE query USING fts5(words, content = '', tokenize = '{TOKENIZER}')"
         )
         self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab('query', 'row')")
 
@@ -40,7 +40,7 @@ def occurrences(
     length of each note in a table.
     """
     # One long text is several times quicker than a row for each occurrence.
-    statement = f"SELECT group_concat(doc) FROM {vocabulary_table(namespace)} WHERE term = ?"  # noqa: S608
+    statement = f"SELECT group_concat(doc) FROM {vocabulary_table(namespace)} WHERE term = ?"
     for term in terms:
         [numbers] = connection.execute(statement, (term,)).fetchone()
         if numbers is not None:

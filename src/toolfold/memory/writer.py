@@ -229,7 +229,7 @@ class NoteWriter:
                 (name, self.namespace),
             )
         for table in ("links", "versions", "notes"):
-            self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))  # noqa: S608
+            self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
         self._connection.execute(
             "UPDATE points SET is_live = 0, changed = ?, thread = NULL, position = NULL, "
             "created = 0, quality = 0, length = 0, vector = x'' WHERE number = ?",

@@ -6,7 +6,7 @@ import sys
 import time
 from argparse import Namespace
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from toolfold.relay.wire import WIRE, decode, encode
 _ANSWER_S: Final = 10.0
 _POLL_S: Final = 0.05
 _LONGEST_STOP_S: Final = 340.0
+_LONGEST_START_S: Final = 60.0
 
 
 def daemon(arguments: Namespace) -> int:
@@ -53,6 +54,9 @@ def stop(arguments: Namespace) -> int:
     """End the daemon once nobody waits for an answer, or at once."""
     reach = find_daemon()
     answer = ask_daemon(reach, "stop", now=arguments.now)
+    if answer is None and reach.is_locked():  # it is just being started
+        _until(lambda: ask_daemon(reach, "status") or not reach.is_locked(), _LONGEST_START_S)
+        answer = ask_daemon(reach, "stop", now=arguments.now)
     if answer is None:
         print("The daemon is not running.")
         return 0
@@ -144,7 +148,7 @@ def _lives(pid: int) -> bool:
         return True
 
 
-def _until(condition: Any, limit_s: float) -> bool:
+def _until(condition: Callable[[], object], limit_s: float) -> bool:
     deadline = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > deadline:

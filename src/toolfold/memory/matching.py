@@ -1,0 +1,147 @@
+"""Find notes by words and meaning, with arrays in memory that follow the file."""
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final
+
+import numpy as np
+
+from toolfold.memory.filters import condition
+from toolfold.memory.index import Index, Mask, Matched, Point
+from toolfold.memory.ranking import MEANING_NEARBY, WORDS, WORDS_NEARBY
+from toolfold.memory.store import EVERYTHING, Filter, Matches, Scored
+from toolfold.memory.terms import Stemmer, occurrences
+from toolfold.memory.vectorrows import VectorState
+from toolfold.memory.words import telling_words
+
+# Some 500 bytes each. When there are more, the namespaces that were not searched for longest go.
+_MOST_POINTS: Final = 400_000
+_POINTS_AT_ONCE: Final = 4_096
+
+_COLUMNS: Final = "number, is_live, thread, position, created, quality, length, vector"
+
+
+@dataclass(slots=True)
+class _Held:
+    index: Index
+    embedder: str | None
+    lock: Lock = field(default_factory=Lock)
+
+
+class Matcher:
+    """Holds what is known of the namespaces that are searched. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._stemmer = Stemmer()
+        self._lock = Lock()
+        self._held: dict[int, _Held] = {}
+
+    def is_loaded(self, namespace: int) -> bool:
+        """Whether a search by meaning would find the vectors in memory."""
+        return namespace in self._held
+
+    def load(self, connection: sqlite3.Connection, namespace: int, state: VectorState) -> None:
+        """Read all points of a namespace. Until this returns, it counts as not loaded."""
+        index = Index(state.dimensions)
+        rows = connection.execute(
+            f"SELECT {_COLUMNS} FROM points INDEXED BY points_by_namespace "
+            "WHERE namespace = ? ORDER BY number",
+            (namespace,),
+        )
+        while points := rows.fetchmany(_POINTS_AT_ONCE):
+            index.apply([Point(*point) for point in points])
+        index.changed = state.changed
+        with self._lock:
+            self._held[namespace] = _Held(index, state.embedder)
+            self._make_room()
+
+    def match(
+        self,
+        connection: sqlite3.Connection,
+        namespace: int,
+        state: VectorState,
+        query: str,
+        vector: list[float],
+        wanted: Filter,
+        *,
+        depth: int,
+    ) -> Matches | None:
+        """Return what matches; None if the namespace is not in memory."""
+        held = self._use(namespace, state.embedder)
+        if held is None:
+            return None
+        terms = self._stemmer.terms(telling_words(query))
+        found = list(occurrences(connection, namespace, terms))
+        with held.lock:
+            index = held.index
+            _follow(connection, namespace, index, state.changed)
+            among = _among(connection, namespace, index, wanted)
+            scores = index.score_words(found)
+            matched = index.match(scores, np.array(vector, np.float32), among, depth=depth)
+            return _matches(index, matched)
+
+    def _use(self, namespace: int, embedder: str | None) -> _Held | None:
+        with self._lock:
+            held = self._held.pop(namespace, None)
+            if held is None or held.embedder != embedder:
+                return None
+            self._held[namespace] = held  # now the one that was used last
+            return held
+
+    def _make_room(self) -> None:
+        while len(self._held) > 1 and sum(len(each.index) for each in self._held.values()) > (
+            _MOST_POINTS
+        ):
+            del self._held[next(iter(self._held))]
+
+
+def _follow(connection: sqlite3.Connection, namespace: int, index: Index, changed: int) -> None:
+    """Take over what was written since, by whichever process."""
+    if index.changed >= changed:
+        return
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM points INDEXED BY points_by_change "
+        "WHERE namespace = ? AND changed > ?",
+        (namespace, index.changed),
+    ).fetchall()
+    index.apply(sorted(Point(*row) for row in rows))
+    index.changed = changed
+
+
+def _among(connection: sqlite3.Connection, namespace: int, index: Index, wanted: Filter) -> Mask:
+    """Return which rows pass a filter."""
+    if wanted == EVERYTHING:
+        return np.ones(len(index), np.bool_)
+    among = np.zeros(len(index), np.bool_)
+    meets = condition(namespace, wanted)
+    [numbers] = connection.execute(
+        f"SELECT group_concat(number) FROM notes WHERE {meets.sql}", meets.values
+    ).fetchone()
+    if numbers is not None:
+        among[index.rows_of(np.fromstring(numbers, np.int64, sep=","))] = True
+    return among
+
+
+def _matches(index: Index, matched: Matched) -> Matches:
+    lists = {
+        WORDS: matched.words,
+        WORDS_NEARBY: matched.words_nearby,
+        MEANING_NEARBY: matched.meaning_nearby,
+    }
+    rows = np.unique(np.concatenate([matched.words_nearby[0], matched.meaning_nearby[0]]))
+    numbers, points = index.numbers[rows].tolist(), index.points[rows]
+    return Matches(
+        lists={
+            name: _scored(index.numbers[found].tolist(), scores.tolist())
+            for name, (found, scores) in lists.items()
+        },
+        created=dict(zip(numbers, points["created"].tolist(), strict=True)),
+        quality=dict(zip(numbers, points["quality"].tolist(), strict=True)),
+        total=matched.total,
+    )
+
+
+def _scored(numbers: Iterable[int], scores: Iterable[float]) -> list[Scored]:
+    return [Scored(number, score) for number, score in zip(numbers, scores, strict=True)]

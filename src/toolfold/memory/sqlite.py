@@ -1,0 +1,296 @@
+"""Keep notes in a SQLite file."""
+
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from toolfold.errors import StoreError
+from toolfold.memory.database import Database
+from toolfold.memory.filters import condition
+from toolfold.memory.models import Draft, Note
+from toolfold.memory.naming import find_kept, find_live, seek
+from toolfold.memory.rows import namespace_id, read_live, read_note, read_versions
+from toolfold.memory.store import (
+    Change,
+    Counts,
+    Embedded,
+    Filter,
+    Listing,
+    Matches,
+    Unembedded,
+)
+from toolfold.memory.vectorrows import adopt, embed, forget_vectors, read_state, read_unembedded
+from toolfold.memory.wordsearch import NOTHING, match_words
+from toolfold.memory.writer import NoteWriter
+
+# numpy costs 0.1 s to import; a first search by words does without.
+if TYPE_CHECKING:
+    from toolfold.memory.matching import Matcher
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+_READERS: Final = 4
+
+
+class SqliteStore:
+    """Implements `Store` over one file, which other processes may use at the same time.
+
+    Everything happens in worker threads: a commit waits for the disk, and for other processes.
+    """
+
+    backend = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+        self._reading = anyio.CapacityLimiter(_READERS)
+        self._writing = anyio.CapacityLimiter(1)
+        self._matcher: Matcher | None = None
+        self._embedder: str | None = None
+        self._cold: set[str] = set()
+        self._news = anyio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the file open for the length of this context.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        await anyio.to_thread.run_sync(self._database.open)
+        try:
+            async with anyio.create_task_group() as background:
+                background.start_soon(self._keep_warm)
+                yield
+                background.cancel_scope.cancel()
+        finally:
+            self._database.close()
+
+    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            writer = NoteWriter(connection, namespace, now=now)
+            for draft in drafts:
+                writer.add(draft)
+
+        await self._write(work)
+
+    async def get(self, namespace: str, hash_prefix: str) -> Note:
+        def work(connection: sqlite3.Connection) -> Note:
+            found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
+            return read_note(connection, found.number)
+
+        return await self._read(work)
+
+    async def load(self, namespace: str, keys: Sequence[int]) -> dict[int, Note]:
+        return await self._read(lambda connection: read_live(connection, namespace, keys))
+
+    async def history(self, namespace: str, hash_prefix: str) -> list[Note]:
+        def work(connection: sqlite3.Connection) -> list[Note]:
+            found = find_kept(connection, namespace_id(connection, namespace), hash_prefix)
+            versions = read_versions(connection, found.number)
+            return [*versions, read_note(connection, found.number)]
+
+        return await self._read(work)
+
+    async def update(self, namespace: str, hash_prefix: str, change: Change, *, now: float) -> Note:
+        def work(connection: sqlite3.Connection) -> Note:
+            found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
+            NoteWriter(connection, namespace, now=now).update(found.number, change)
+            return read_note(connection, found.number)
+
+        return await self._write(work)
+
+    async def delete(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            known = namespace_id(connection, namespace)
+            found = {seek(connection, known, prefix, "live") for prefix in hash_prefixes} - {None}
+            return _delete(connection, namespace, [each.number for each in found if each], now)
+
+        return await self._write(work)
+
+    async def delete_matching(self, namespace: str, wanted: Filter, *, now: float) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            return _delete(connection, namespace, _keys(connection, namespace, wanted), now)
+
+        return await self._write(work)
+
+    async def restore(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            known = namespace_id(connection, namespace)
+            found = {seek(connection, known, each, "deleted") for each in hash_prefixes} - {None}
+            if found:
+                writer = NoteWriter(connection, namespace, now=now)
+                for each in found:
+                    writer.restore(each.number if each else 0)
+            return len(found)
+
+        return await self._write(work)
+
+    async def purge(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            known = namespace_id(connection, namespace)
+            found = {seek(connection, known, each, "kept") for each in hash_prefixes} - {None}
+            if found:
+                writer = NoteWriter(connection, namespace, now=now)
+                writer.purge([each.number for each in found if each])
+            return len(found)
+
+        purged = await self._write(work)
+        await anyio.to_thread.run_sync(self._database.empty_log, limiter=self._writing)
+        return purged
+
+    async def newest(
+        self, namespace: str, wanted: Filter, *, limit: int, offset: int = 0
+    ) -> Listing:
+        def work(connection: sqlite3.Connection) -> Listing:
+            numbers = _keys(connection, namespace, wanted, limit=limit, offset=offset)
+            notes = read_live(connection, namespace, numbers)
+            total = _count(connection, namespace, wanted)
+            return Listing([notes[number] for number in numbers], total)
+
+        return await self._read(work)
+
+    async def keys(self, namespace: str, wanted: Filter) -> list[int]:
+        return await self._read(lambda connection: _keys(connection, namespace, wanted))
+
+    async def search(
+        self,
+        namespace: str,
+        query: str,
+        vector: Sequence[float] | None,
+        wanted: Filter,
+        *,
+        depth: int,
+    ) -> Matches:
+        def work(connection: sqlite3.Connection) -> Matches:
+            known = namespace_id(connection, namespace)
+            if known is None:
+                return NOTHING
+            matches = None
+            if vector is not None and self._matcher is not None:
+                state = read_state(connection, expected=self._embedder)
+                matches = self._matcher.match(
+                    connection, known, state, query, list(vector), wanted, depth=depth
+                )
+            if matches is None:
+                self._cold.add(namespace)
+                return match_words(connection, known, query, wanted, depth=depth)
+            return matches
+
+        found = await self._read(work)
+        if namespace in self._cold:
+            self._news.set()
+        return found
+
+    async def warm(self, namespace: str) -> None:
+        # Imported here, in a thread, so that nobody waits for numpy.
+        await anyio.to_thread.run_sync(self._load, namespace, limiter=self._reading)
+
+    async def counts(self, namespace: str) -> Counts:
+        def work(connection: sqlite3.Connection) -> Counts:
+            known = namespace_id(connection, namespace)
+            [unembedded] = connection.execute(
+                "SELECT count(*) FROM points WHERE vector IS NULL"
+            ).fetchone()
+            return Counts(
+                notes=_count(connection, namespace, Filter()),
+                unembedded=unembedded,
+                is_warm=known is None
+                or (self._matcher is not None and self._matcher.is_loaded(known)),
+            )
+
+        return await self._read(work)
+
+    async def adopt(self, embedder: str, dimensions: int) -> None:
+        await self._write(lambda connection: adopt(connection, embedder, dimensions))
+        self._embedder = embedder
+
+    async def unembedded(self, limit: int) -> list[Unembedded]:
+        return await self._read(lambda connection: read_unembedded(connection, limit))
+
+    async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
+        await self._write(lambda connection: embed(connection, embedder, vectors))
+
+    async def forget_vectors(self, embedder: str, dimensions: int) -> None:
+        await self._write(lambda connection: forget_vectors(connection, embedder, dimensions))
+        self._embedder = embedder
+
+    async def _keep_warm(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            while self._cold:
+                namespace = self._cold.pop()
+                try:
+                    await self.warm(namespace)
+                except StoreError as error:
+                    _log.warning("Notes are searched by words alone: %s", error)
+
+    def _load(self, namespace: str) -> None:
+        from toolfold.memory.matching import Matcher
+
+        matcher = self._matcher or Matcher()
+
+        def work(connection: sqlite3.Connection) -> None:
+            known = namespace_id(connection, namespace)
+            state = read_state(connection, expected=self._embedder)
+            if known is not None and not matcher.is_loaded(known):
+                matcher.load(connection, known, state)
+
+        self._database.read(work)
+        self._matcher = matcher
+
+    async def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await anyio.to_thread.run_sync(self._database.read, work, limiter=self._reading)
+
+    async def _write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await anyio.to_thread.run_sync(self._database.write, work, limiter=self._writing)
+
+
+def _delete(
+    connection: sqlite3.Connection, namespace: str, numbers: Sequence[int], now: float
+) -> int:
+    if numbers:
+        writer = NoteWriter(connection, namespace, now=now)
+        for number in numbers:
+            writer.delete(number)
+    return len(numbers)
+
+
+def _keys(
+    connection: sqlite3.Connection,
+    namespace: str,
+    wanted: Filter,
+    *,
+    limit: int = -1,
+    offset: int = 0,
+) -> list[int]:
+    known = namespace_id(connection, namespace)
+    if known is None:
+        return []
+    meets = condition(known, wanted)
+    rows = connection.execute(
+        f"SELECT number FROM notes WHERE {meets.sql} "
+        "ORDER BY created DESC, number DESC LIMIT ? OFFSET ?",
+        (*meets.values, limit, offset),
+    )
+    return [number for (number,) in rows]
+
+
+def _count(connection: sqlite3.Connection, namespace: str, wanted: Filter) -> int:
+    known = namespace_id(connection, namespace)
+    if known is None:
+        return 0
+    meets = condition(known, wanted)
+    [total] = connection.execute(
+        f"SELECT count(*) FROM notes WHERE {meets.sql}", meets.values
+    ).fetchone()
+    counted: int = total
+    return counted

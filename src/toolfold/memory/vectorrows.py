@@ -1,0 +1,80 @@
+"""Vectors as rows of a SQLite store, and who made them; inside of a transaction."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolfold.errors import StoreError
+from toolfold.memory.store import Embedded, Unembedded
+from toolfold.memory.writer import next_change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorState:
+    """Who made the vectors of a store, and the number of the last transaction that wrote."""
+
+    changed: int
+    embedder: str | None
+    dimensions: int
+
+
+def read_state(connection: sqlite3.Connection, *, expected: str | None) -> VectorState:
+    """Return whose the vectors are.
+
+    Raises:
+        StoreError: They are not from the embedder that is expected.
+    """
+    changed, embedder, dimensions = connection.execute(
+        "SELECT changed, embedder, dimensions FROM state"
+    ).fetchone()
+    if embedder != expected:
+        raise _mixed(embedder, expected)
+    return VectorState(changed=changed, embedder=embedder, dimensions=dimensions or 0)
+
+
+def adopt(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
+    """Note which embedder the vectors are from; see `Store.adopt`."""
+    [found] = connection.execute("SELECT embedder FROM state").fetchone()
+    if found is None:
+        connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
+    elif found != embedder:
+        raise _mixed(found, embedder)
+
+
+def forget_vectors(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
+    """Drop all vectors for those of another embedder; see `Store.forget_vectors`."""
+    [found] = connection.execute("SELECT embedder FROM state").fetchone()
+    if found != embedder:
+        connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
+        connection.execute(
+            "UPDATE points SET vector = NULL, changed = ? WHERE length(vector) > 0",
+            (next_change(connection),),
+        )
+
+
+def read_unembedded(connection: sqlite3.Connection, limit: int) -> list[Unembedded]:
+    """Return notes that have no vector, oldest first."""
+    rows = connection.execute(
+        "SELECT number, hash, content FROM points JOIN notes USING (number) "
+        "WHERE vector IS NULL ORDER BY number LIMIT ?",
+        (limit,),
+    )
+    return [Unembedded(*row) for row in rows]
+
+
+def embed(connection: sqlite3.Connection, embedder: str, vectors: Sequence[Embedded]) -> None:
+    """Keep vectors, of notes that still say what they were made from; see `Store.embed`."""
+    read_state(connection, expected=embedder)
+    changed = next_change(connection)
+    connection.executemany(
+        "UPDATE points SET vector = ?, changed = ? WHERE number = ? AND vector IS NULL AND EXISTS "
+        "(SELECT 1 FROM notes WHERE notes.number = points.number AND hash = ?)",
+        [(each.vector, changed, each.key, each.hash) for each in vectors],
+    )
+
+
+def _mixed(found: str | None, expected: str | None) -> StoreError:
+    return StoreError(
+        f"The notes were embedded by {found}, and this toolfold has {expected}: their vectors cannot "
+        "be compared. Run `toolfold memory reembed` to make them anew."
+    )
