@@ -30,11 +30,12 @@ class Case:
     """How many calls share the time of one turn, where the time of a single one is of interest."""
 
 
-def _job(servers: int, *, progress: bool = False) -> Parts:
+def _job(servers: int, *, progress: bool = False, daemon: bool = False) -> Parts:
     def parts(stage: Stage) -> tuple[Part, Part]:
         baseline = _direct(stage.side("direct"), "batch")
         side = stage.side("toolfold", servers=servers)
-        return baseline, _execute(side, jobs.BATCH, {**_toolfold(side), "progress": progress})
+        door = {**_toolfold(side, daemon=daemon), "progress": progress}
+        return baseline, _execute(side, jobs.BATCH, door)
 
     return parts
 
@@ -83,11 +84,12 @@ def _part(script: str, side: Side, job: str, spec: dict[str, Any]) -> Part:
     return Part(script=script, spec=spec)
 
 
-def _toolfold(side: Side) -> dict[str, Any]:
-    command = [sys.executable, "-m", "toolfold", "mcp", "--no-daemon", "--config", str(side.config)]
+def _toolfold(side: Side, *, daemon: bool = False) -> dict[str, Any]:
+    command = [sys.executable, "-m", "toolfold", "mcp", "--config", str(side.config)]
+    home = {"TOOLFOLD_HOME": str(side.home / "toolfold"), "TOOLFOLD_DAEMON_IDLE_S": "1"}
     return {
-        "command": command,
-        "env": {"TOOLFOLD_HOME": str(side.home / "toolfold")},
+        "command": command if daemon else [*command, "--no-daemon"],
+        "env": home,
         "tool": "execute_code",
         "settle": jobs.SETTLE,
     }
@@ -113,6 +115,12 @@ CASES = (
     ),
     Case(name="job-1", title="51-call job, 1 server", parts=_job(1), target=1.3),
     Case(name="job-10", title="51-call job, 10 servers", parts=_job(10), target=1.4),
+    Case(
+        name="job-1-daemon",
+        title="51-call job, 1 server, relay and daemon",
+        parts=_job(1, daemon=True),
+        target=1.3,
+    ),
     Case(
         name="job-1-progress",
         title="51-call job, 1 server, progress shown",

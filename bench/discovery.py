@@ -75,6 +75,7 @@ class Remembered:
 
     def __init__(self, embedder: Embedder, directory: Path) -> None:
         self._embedder = embedder
+        self.name, self.dimensions = embedder.name, embedder.dimensions
         model = hashlib.sha256(embedder.name.encode()).hexdigest()[:12]
         self._path = directory / f"toolfold-bench-vectors-{model}.npz"
         stored = np.load(self._path) if self._path.is_file() else {"keys": [], "rows": []}

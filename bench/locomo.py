@@ -8,7 +8,6 @@ the one before and after, and the fusion by reciprocal rank (k = 10) of the firs
 import argparse
 import json
 import re
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,34 +17,24 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy as np
 from discovery import DATA, Remembered, bm25, fused, interval
 from numpy.typing import NDArray
 
 from toolfold.embedding import MiniLmEmbedder, dequantize, quantize
-from toolfold.memory.context import (
-    WORD_HITS,
-    link,
-    meaning_nearby,
-    nearby_lengths,
-    weight_roots,
-    words_nearby,
-)
-from toolfold.memory.ranking import (
-    DEPTH,
-    MEANING_NEARBY,
-    WORDS,
-    WORDS_NEARBY,
-    Hit,
-    estimated_quality,
-    rank,
-)
+from toolfold.memory.hashes import note_hash
+from toolfold.memory.meaning import embed_notes
+from toolfold.memory.models import Draft
+from toolfold.memory.ranking import DEPTH, Hit, estimated_quality, rank
+from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.store import EVERYTHING
 from toolfold.memory.timewords import find_time
-from toolfold.memory.words import match_expression
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
 BASELINES = ("BM25", "BM25 with neighbours", "plain hybrid")
 OURS = "ours"
+NAMESPACE = "locomo"
 MUST_GAIN = 0.03  # in R@10 of turns, over the best baseline
 SESSIONS_LEAST = {"R@5": 0.877, "R@10": 0.934}
 
@@ -89,11 +78,11 @@ def rankings_of(
 ) -> dict[str, list[list[int]]]:
     """Return the turns, best first, that each way of searching finds for each question."""
     queries = [question for question, _ in conversation.questions]
-    vectors, asked = _kept(embedder, conversation.turns), embedder.embed(queries)
+    vectors = dequantize(quantize(embedder.embed(conversation.turns)))
+    cosines = embedder.embed(queries) @ vectors.T
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :100].tolist()
     by_words = bm25(conversation.turns, queries)
-    nearest = np.argsort(-(asked @ vectors.T), axis=1, kind="stable")[:, :100].tolist()
-    search = Search(conversation, vectors)
-    hits = [search.hits(*each) for each in zip(queries, asked, strict=True)]
+    hits = anyio.run(search, conversation, queries, embedder)
     if is_explained:
         for query, found in zip(queries, hits, strict=True):
             print(query, *(_explained(conversation, hit) for hit in found[:3]), sep="\n")
@@ -105,50 +94,23 @@ def rankings_of(
     }
 
 
-class Search:
-    """What a store does for a search, over the turns of one conversation."""
-
-    def __init__(self, conversation: Conversation, vectors: NDArray[np.float32]) -> None:
-        self._vectors = vectors
-        keys = range(len(conversation.turns))
-        self._beside = link(np.array(conversation.sessions), np.array(keys))
-        self._lengths = nearby_lengths(vectors, self._beside)
-        self._roots = weight_roots(self._beside)
-        self._created = dict(enumerate(conversation.created))
-        self._now = datetime.fromtimestamp(max(conversation.created), UTC) + timedelta(days=1)
-        self._quality = {key: estimated_quality(conversation.turns[key]) for key in keys}
-        self._database = sqlite3.connect(":memory:")
-        self._database.execute("create virtual table f using fts5(t, tokenize='porter unicode61')")
-        turns = enumerate(conversation.turns)
-        self._database.executemany("insert into f(rowid, t) values (?, ?)", turns)
-
-    def hits(self, query: str, vector: NDArray[np.float32]) -> list[Hit]:
-        """Return all that is found, best first."""
-        rows = self._database.execute(
-            "select rowid, -bm25(f) from f where f match ? order by bm25(f), rowid limit ?",
-            (match_expression(query), WORD_HITS),
-        )
-        words = np.zeros(len(self._vectors), np.float32)
-        for key, score in rows:
-            words[key] = score
-        nearby = words_nearby(words, self._beside, self._roots)
-        meaning = meaning_nearby(self._vectors @ vector, self._beside, self._lengths)
-        lists = {
-            WORDS: _best(words),
-            WORDS_NEARBY: _best(nearby),
-            MEANING_NEARBY: _best(meaning),
-        }
-        return rank(
-            lists,
-            created=self._created,
-            quality=self._quality,
-            now=self._now.timestamp(),
-            when=self._named_time(query),
-        )
-
-    def _named_time(self, query: str) -> tuple[float, float] | None:
-        found = find_time(query, now=self._now)
-        return found and (found.range.start.timestamp(), found.range.end.timestamp())
+async def search(
+    conversation: Conversation, queries: Sequence[str], embedder: Remembered
+) -> list[list[Hit]]:
+    """Store the turns and return all that is found for each query; keys of hits are turns."""
+    now = datetime.fromtimestamp(max(conversation.created), UTC) + timedelta(days=1)
+    with tempfile.TemporaryDirectory() as directory:
+        store = SqliteStore(Path(directory) / "notes.db")
+        async with store.running():
+            await store.adopt(embedder.name, embedder.dimensions)
+            keys = await store.add(NAMESPACE, _drafts(conversation), now=now.timestamp())
+            turns = {key: turn for turn, key in enumerate(keys)}
+            await embed_notes(store, embedder, keys)
+            await store.warm(NAMESPACE)
+            return [
+                [hit._replace(key=turns[hit.key]) for hit in await _hits(store, query, vector, now)]
+                for query, vector in zip(queries, embedder.embed(queries).tolist(), strict=True)
+            ]
 
 
 def compare_turns(
@@ -231,14 +193,33 @@ def _windows(conversation: Conversation) -> list[str]:
     return windows
 
 
-def _kept(embedder: Remembered, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return vectors as they come back from a store."""
-    return dequantize(quantize(embedder.embed(texts)))
+def _drafts(conversation: Conversation) -> list[Draft]:
+    drafts = []
+    for position, turn in enumerate(conversation.turns):
+        thread = f"session {conversation.sessions[position]}"
+        drafts.append(
+            Draft(
+                content=turn,
+                hash=note_hash(turn, thread=thread, position=position),
+                thread=thread,
+                position=position,
+                quality=estimated_quality(turn),
+                created=conversation.created[position],
+            )
+        )
+    return drafts
 
 
-def _best(scores: NDArray[np.float32]) -> list[tuple[int, float]]:
-    keys = np.argsort(-scores, kind="stable")[:DEPTH].tolist()
-    return [(key, float(scores[key])) for key in keys if scores[key] > 0]
+async def _hits(store: SqliteStore, query: str, vector: list[float], now: datetime) -> list[Hit]:
+    found = await store.search(NAMESPACE, query, vector, EVERYTHING, depth=DEPTH)
+    named = find_time(query, now=now)
+    return rank(
+        found.lists,
+        created=found.created,
+        quality=found.quality,
+        now=now.timestamp(),
+        when=named and (named.range.start.timestamp(), named.range.end.timestamp()),
+    )
 
 
 def _sessions(turns: Sequence[int], sessions: Sequence[int]) -> list[int]:

@@ -303,7 +303,7 @@ def test_two_hundred_calls_of_twenty_clients_are_not_mixed_up(user: User) -> Non
             answers[id(peer), message["id"]] = json.loads(text_of(message))
 
     assert answers == wanted
-    assert _resident_mb(user.daemon()) < 700
+    assert _resident_mb(user.daemon()) < 300
 
 
 def _resident_mb(pid: int) -> float:

@@ -24,7 +24,7 @@ def note_hash(content: str, *, thread: str | None = None, position: int | None =
     return hashlib.sha256(placed.encode()).hexdigest()
 
 
-def check_prefix(prefix: str) -> str:
+def check_prefix(prefix: object) -> str:
     """Return the beginning of a hash as it is looked up.
 
     Raises:

@@ -13,8 +13,8 @@ Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-# Whatever is less near says nothing about the query: two texts about different things are at 0.1.
-_MIN_COSINE: Final = 0.2
+# Whatever is less near says nothing about the query: texts about different things are below 0.1.
+_MIN_COSINE: Final = 0.15
 
 # BM25 as FTS5 has it.
 _SATURATION: Final = 1.2
@@ -120,12 +120,12 @@ class Index:
             scores[rows] += rarity * times * (_SATURATION + 1) / (times + held_back)
         return scores
 
-    def match(self, words: Floats, vector: Floats | None, among: Mask, *, depth: int) -> Matched:
+    def match(self, words: Floats, vector: Floats, among: Mask, *, depth: int) -> Matched:
         """Return what matches by words and by meaning, of the live rows `among` those given."""
         among = among & self.points["is_live"]
-        hits = _best(words, among & (words > 0), WORD_HITS)
+        hits = _best(words, among & (words > 0), max(WORD_HITS, depth))
         nearby = self._words_nearby(hits)
-        near = np.zeros_like(words) if vector is None else self._meaning_nearby(vector)
+        near = self._meaning_nearby(vector)
         is_near = among & (near >= _MIN_COSINE)
         has_words = among & ((nearby > 0) | (words > 0))
         return Matched(

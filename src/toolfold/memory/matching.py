@@ -11,7 +11,7 @@ import numpy as np
 from toolfold.memory.filters import condition
 from toolfold.memory.index import Index, Mask, Matched, Point
 from toolfold.memory.ranking import MEANING_NEARBY, WORDS, WORDS_NEARBY
-from toolfold.memory.store import EVERYTHING, Filter, Matches, Scored
+from toolfold.memory.store import EVERYTHING, Filter, Matches, Query, Scored
 from toolfold.memory.terms import Stemmer, occurrences
 from toolfold.memory.vectorrows import VectorState
 from toolfold.memory.words import telling_words
@@ -62,9 +62,7 @@ class Matcher:
         connection: sqlite3.Connection,
         namespace: int,
         state: VectorState,
-        query: str,
-        vector: list[float],
-        wanted: Filter,
+        query: Query,
         *,
         depth: int,
     ) -> Matches | None:
@@ -72,14 +70,15 @@ class Matcher:
         held = self._use(namespace, state.embedder)
         if held is None:
             return None
-        terms = self._stemmer.terms(telling_words(query))
+        terms = self._stemmer.terms(telling_words(query.text))
         found = list(occurrences(connection, namespace, terms))
         with held.lock:
             index = held.index
             _follow(connection, namespace, index, state.changed)
-            among = _among(connection, namespace, index, wanted)
+            among = _among(connection, namespace, index, query.wanted)
             scores = index.score_words(found)
-            matched = index.match(scores, np.array(vector, np.float32), among, depth=depth)
+            vector = np.array(query.vector, np.float32)
+            matched = index.match(scores, vector, among, depth=depth)
             return _matches(index, matched)
 
     def _use(self, namespace: int, embedder: str | None) -> _Held | None:

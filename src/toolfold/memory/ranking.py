@@ -13,7 +13,7 @@ of what is asked, a note of then counts 1, and one far from it towards 0.7.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.memory.words import is_question
 
@@ -25,7 +25,7 @@ WORDS_NEARBY: Final = "words_nearby"
 MEANING_NEARBY: Final = "meaning_nearby"
 
 # How long each list should be: with fewer, notes are missed that are fair in both respects.
-DEPTH: Final = 400
+DEPTH: Final = 200
 
 # Words and meaning count the same. Shares of the best keep how far apart matches are, which fusing
 # by rank throws away: that found as many notes within ten, and put the right one first less often.
@@ -62,58 +62,41 @@ _QUALITY_OF_QUESTION = 0.0
 _DECIMALS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What one list says of a note."""
-
-    place: int | None
-    """Its rank there, from 1; None if it is not in the list."""
-
-    share: float
-    """How good it is, of the best there is."""
-
-    points: float
-    """What that adds to the match."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A note that was found, and why it ranks where it does."""
+class Hit(NamedTuple):
+    """A note that was found, and why it ranks where it does. There may be a great many of them."""
 
     key: int
     score: float
-    """From 0 to 1: `match` times `time` times `quality`."""
+    """From 0 to 1: the match, which is `words` plus `meaning`, times `time` times `quality`."""
 
-    match: float
-    words: Part
-    meaning: Part
+    words: float
+    meaning: float
     time: float
     quality: float
+    words_place: int | None
+    """Its rank by words, from 1; None if it is not among those found by them."""
+
+    meaning_place: int | None
     has_words: bool
     """Whether a word of the query is in the note itself, not only beside it."""
 
     def explain(self) -> str:
         """Say in one line how the score came about."""
-        where = "" if self.has_words or not self.words.share else ", all in its neighbours"
+        where = " in its neighbours" if self.words and not self.has_words else ""
         return (
-            f"{self.score:.3f} = (words {_described(self.words)}{where}"
-            f" + meaning {_described(self.meaning)})"
-            f" x time {self.time:.3f} x quality {self.quality:.3f}"
+            f"{self.score:.2f} = (words {self.words:.2f}{_place(self.words_place)}{where}"
+            f" + meaning {self.meaning:.2f}{_place(self.meaning_place)})"
+            f" x time {self.time:.2f} x quality {self.quality:.2f}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """One list of what was found, by key."""
+    """One list of what was found: the points of each note, and its place."""
 
+    points: Mapping[int, float]
     places: Mapping[int, int]
-    shares: Mapping[int, float]
-    share_of_absent: float
-    weight: float
-
-    def part(self, key: int) -> Part:
-        share = self.shares.get(key, self.share_of_absent)
-        return Part(place=self.places.get(key), share=share, points=self.weight * share)
+    points_of_absent: float
 
 
 def rank(
@@ -133,18 +116,17 @@ def rank(
     """
     words, meaning = _lists(lists.get(WORDS_NEARBY, ()), lists.get(MEANING_NEARBY, ()))
     with_words = {key for key, _ in lists.get(WORDS, ())}
-    hits = [
-        _hit(
-            key,
-            words.part(key),
-            meaning.part(key),
-            time=_time_influence(created[key], now, when),
-            quality=1 - QUALITY_WIDTH * (1 - quality[key]),
-            has_words=key in with_words,
-        )
-        for key in words.places.keys() | meaning.places.keys()
-    ]
-    return sorted(hits, key=lambda hit: (-hit.score, -created[hit.key], hit.key))
+    ordered = []
+    for key in words.points.keys() | meaning.points.keys():
+        by_words = words.points.get(key, words.points_of_absent)
+        by_meaning = meaning.points.get(key, meaning.points_of_absent)
+        time = _time_influence(created[key], now, when)
+        worth = 1 - QUALITY_WIDTH * (1 - quality[key])
+        score = round((by_words + by_meaning) * time * worth, _DECIMALS)
+        places = words.places.get(key), meaning.places.get(key)
+        hit = Hit(key, score, by_words, by_meaning, time, worth, *places, key in with_words)
+        ordered.append((-score, -created[key], key, hit))
+    return [hit for *_, hit in sorted(ordered)]
 
 
 def estimated_quality(text: str) -> float:
@@ -157,40 +139,25 @@ def estimated_quality(text: str) -> float:
 
 
 def _lists(words: Found, meaning: Found) -> tuple[_List, _List]:
+    """Turn scores into points; where one list is empty, the other has all the weight."""
     words_weight = WEIGHTS[WORDS_NEARBY] if meaning else 1.0
     meaning_weight = WEIGHTS[MEANING_NEARBY] if words else 1.0
-    by_words = _shared(words, best=max((score for _, score in words), default=1.0))
+    best = max((score for _, score in words), default=1.0)
     nearest = max((cosine for _, cosine in meaning), default=1.0)
-    by_meaning = _shared(meaning, best=max(nearest, _NEAR_COSINE))
-    last = min(by_meaning.values(), default=0.0)
+    by_words = _points(words, words_weight / best if best > 0 else 0.0)
+    by_meaning = _points(meaning, meaning_weight / max(nearest, _NEAR_COSINE))
     return (
-        _List(_places(words), by_words, 0.0, words_weight),
-        _List(_places(meaning), by_meaning, last, meaning_weight),
+        _List(by_words, _places(words), 0.0),
+        _List(by_meaning, _places(meaning), min(by_meaning.values(), default=0.0)),
     )
 
 
-def _shared(found: Found, *, best: float) -> dict[int, float]:
-    return {key: max(0.0, score / best) if best > 0 else 0.0 for key, score in found}
+def _points(found: Found, factor: float) -> dict[int, float]:
+    return {key: max(0.0, score * factor) for key, score in found}
 
 
 def _places(found: Found) -> dict[int, int]:
     return {key: place for place, (key, _) in enumerate(found, start=1)}
-
-
-def _hit(
-    key: int, words: Part, meaning: Part, *, time: float, quality: float, has_words: bool
-) -> Hit:
-    match = words.points + meaning.points
-    return Hit(
-        key=key,
-        score=round(match * time * quality, _DECIMALS),
-        match=match,
-        words=words,
-        meaning=meaning,
-        time=time,
-        quality=quality,
-        has_words=has_words,
-    )
 
 
 def _time_influence(created: float, now: float, when: tuple[float, float] | None) -> float:
@@ -201,6 +168,5 @@ def _time_influence(created: float, now: float, when: tuple[float, float] | None
     return _NAMED_TIME.at(max(0.0, begin - created, created - end))
 
 
-def _described(part: Part) -> str:
-    place = "" if part.place is None else f" #{part.place}"
-    return f"{part.points:.3f}{place}"
+def _place(place: int | None) -> str:
+    return "" if place is None else f" #{place}"

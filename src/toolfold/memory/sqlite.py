@@ -17,15 +17,25 @@ from toolfold.memory.models import Draft, Note
 from toolfold.memory.naming import find_kept, find_live, seek
 from toolfold.memory.rows import namespace_id, read_live, read_note, read_versions
 from toolfold.memory.store import (
+    EVERYTHING,
     Change,
     Counts,
     Embedded,
     Filter,
     Listing,
     Matches,
+    Query,
     Unembedded,
+    Updated,
 )
-from toolfold.memory.vectorrows import adopt, embed, forget_vectors, read_state, read_unembedded
+from toolfold.memory.vectorrows import (
+    adopt,
+    embed,
+    forget_vectors,
+    read_state,
+    texts_of,
+    unembedded,
+)
 from toolfold.memory.wordsearch import NOTHING, match_words
 from toolfold.memory.writer import NoteWriter
 
@@ -73,13 +83,12 @@ class SqliteStore:
         finally:
             self._database.close()
 
-    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> None:
-        def work(connection: sqlite3.Connection) -> None:
+    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> list[int]:
+        def work(connection: sqlite3.Connection) -> list[int]:
             writer = NoteWriter(connection, namespace, now=now)
-            for draft in drafts:
-                writer.add(draft)
+            return [writer.add(draft) for draft in drafts]
 
-        await self._write(work)
+        return await self._write(work)
 
     async def get(self, namespace: str, hash_prefix: str) -> Note:
         def work(connection: sqlite3.Connection) -> Note:
@@ -99,11 +108,13 @@ class SqliteStore:
 
         return await self._read(work)
 
-    async def update(self, namespace: str, hash_prefix: str, change: Change, *, now: float) -> Note:
-        def work(connection: sqlite3.Connection) -> Note:
+    async def update(
+        self, namespace: str, hash_prefix: str, change: Change, *, now: float
+    ) -> Updated:
+        def work(connection: sqlite3.Connection) -> Updated:
             found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
             NoteWriter(connection, namespace, now=now).update(found.number, change)
-            return read_note(connection, found.number)
+            return Updated(found.number, read_note(connection, found.number))
 
         return await self._write(work)
 
@@ -160,28 +171,18 @@ class SqliteStore:
     async def keys(self, namespace: str, wanted: Filter) -> list[int]:
         return await self._read(lambda connection: _keys(connection, namespace, wanted))
 
-    async def search(
-        self,
-        namespace: str,
-        query: str,
-        vector: Sequence[float] | None,
-        wanted: Filter,
-        *,
-        depth: int,
-    ) -> Matches:
+    async def search(self, namespace: str, query: Query, *, depth: int) -> Matches:
         def work(connection: sqlite3.Connection) -> Matches:
             known = namespace_id(connection, namespace)
             if known is None:
                 return NOTHING
             matches = None
-            if vector is not None and self._matcher is not None:
+            if query.vector is not None and self._matcher is not None:
                 state = read_state(connection, expected=self._embedder)
-                matches = self._matcher.match(
-                    connection, known, state, query, list(vector), wanted, depth=depth
-                )
+                matches = self._matcher.match(connection, known, state, query, depth=depth)
             if matches is None:
                 self._cold.add(namespace)
-                return match_words(connection, known, query, wanted, depth=depth)
+                return match_words(connection, known, query, depth=depth)
             return matches
 
         found = await self._read(work)
@@ -196,12 +197,9 @@ class SqliteStore:
     async def counts(self, namespace: str) -> Counts:
         def work(connection: sqlite3.Connection) -> Counts:
             known = namespace_id(connection, namespace)
-            [unembedded] = connection.execute(
-                "SELECT count(*) FROM points WHERE vector IS NULL"
-            ).fetchone()
             return Counts(
-                notes=_count(connection, namespace, Filter()),
-                unembedded=unembedded,
+                notes=_count(connection, namespace, EVERYTHING),
+                unembedded=len(unembedded(connection)),
                 is_warm=known is None
                 or (self._matcher is not None and self._matcher.is_loaded(known)),
             )
@@ -212,8 +210,11 @@ class SqliteStore:
         await self._write(lambda connection: adopt(connection, embedder, dimensions))
         self._embedder = embedder
 
-    async def unembedded(self, limit: int) -> list[Unembedded]:
-        return await self._read(lambda connection: read_unembedded(connection, limit))
+    async def unembedded(self) -> list[int]:
+        return await self._read(unembedded)
+
+    async def texts(self, keys: Sequence[int]) -> list[Unembedded]:
+        return await self._read(lambda connection: texts_of(connection, keys))
 
     async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
         await self._write(lambda connection: embed(connection, embedder, vectors))

@@ -34,6 +34,17 @@ EVERYTHING = Filter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What notes are matched with, and which come into question."""
+
+    text: str
+    vector: Sequence[float] | None
+    """Of the text, by the embedder that the store has adopted."""
+
+    wanted: Filter = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What is different in a note from now on. None leaves it as it is."""
 
@@ -73,6 +84,13 @@ class Listing(NamedTuple):
 
     notes: Sequence[Note]
     total: int
+
+
+class Updated(NamedTuple):
+    """A note after a change, and its key."""
+
+    key: int
+    note: Note
 
 
 class Unembedded(NamedTuple):
@@ -117,8 +135,8 @@ class Store(Protocol):
     def backend(self) -> str:
         """Which database it is, in one word."""
 
-    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> None:
-        """Keep notes, all or none; each is found by its words at once.
+    async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> list[int]:
+        """Keep notes, all or none, and return their keys; each is found by its words at once.
 
         One that is there already stays as it is, and gets the tags and links that it lacks. One
         that was deleted comes back as the draft says. Notes that a draft supersedes are deleted.
@@ -144,7 +162,9 @@ class Store(Protocol):
             NotFound: There is none.
         """
 
-    async def update(self, namespace: str, hash_prefix: str, change: Change, *, now: float) -> Note:
+    async def update(
+        self, namespace: str, hash_prefix: str, change: Change, *, now: float
+    ) -> Updated:
         """Change a note and return it; how it was is kept as a version. No change, no version.
 
         Raises:
@@ -175,16 +195,8 @@ class Store(Protocol):
     async def keys(self, namespace: str, wanted: Filter) -> list[int]:
         """Return the keys of all notes that pass a filter, those created last first."""
 
-    async def search(
-        self,
-        namespace: str,
-        query: str,
-        vector: Sequence[float] | None,
-        wanted: Filter,
-        *,
-        depth: int,
-    ) -> Matches:
-        """Match notes that pass a filter with a text and its vector, at most `depth` in a list.
+    async def search(self, namespace: str, query: Query, *, depth: int) -> Matches:
+        """Return what matches, at most `depth` in a list.
 
         Without a vector, and until those of the notes are in memory, it goes by words alone.
         """
@@ -202,8 +214,11 @@ class Store(Protocol):
             StoreError: Those that are there are from another one.
         """
 
-    async def unembedded(self, limit: int) -> list[Unembedded]:
-        """Return notes of any namespace that have no vector, oldest first."""
+    async def unembedded(self) -> list[int]:
+        """Return the keys of all notes that have no vector, in any namespace, oldest first."""
+
+    async def texts(self, keys: Sequence[int]) -> list[Unembedded]:
+        """Return what is to be embedded, of those among these notes that have no vector yet."""
 
     async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
         """Keep vectors; those of notes that say something else by now are dropped.

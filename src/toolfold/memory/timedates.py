@@ -5,6 +5,7 @@ from datetime import datetime
 
 from toolfold.memory.timereader import (
     FUNCTION_WORDS,
+    ORDINALS,
     PERSONS,
     Match,
     Resolve,
@@ -38,7 +39,6 @@ _ISO_MONTH = re.compile(r"((?:19|20|21)\d\d)-(0[1-9]|1[0-2])")
 _SLASHED = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,4})")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.((?:19|20|21)\d\d)")
 _QUARTER = re.compile(r"([qh])([1-4])")
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 _YEARS = range(1900, 2200)
 
 
@@ -163,12 +163,13 @@ def is_person(words: Words, i: int) -> bool:
 
 
 def year_name(words: Words, i: int) -> Match | None:
-    """Read `2024`, unless it counts something."""
-    named = year(words, i)
-    if named is None or words.before(i) == "the" or is_count(words, i + 1):
+    """Read `2024`, unless it counts something, or `the year 2024`."""
+    k = words.phrase(i, "year") or i
+    named = year(words, k)
+    if named is None or words.before(k) == "the" or is_count(words, k + 1):
         return None
     first = datetime(named, 1, 1, tzinfo=words.now.tzinfo)
-    return Match(i + 1, "year", lambda _bound: months_from(first, 12))
+    return Match(k + 1, "year", lambda _bound: months_from(first, 12))
 
 
 def quarter(words: Words, i: int) -> Match | None:
@@ -178,7 +179,7 @@ def quarter(words: Words, i: int) -> Match | None:
     if found := _QUARTER.fullmatch(words.word(i)):
         k = words.phrase(i + 1, "of")
         return _months_of(words, k if year(words, k) else i + 1, *_quarter_months(found), None)
-    place = _ORDINALS.get(words.word(i))
+    place = ORDINALS.get(words.word(i))
     if place is not None and (k := words.phrase(i + 1, "quarter of")) and year(words, k):
         return _months_of(words, k, 3 * (place % 4) + 1, 3, None)
     return None
@@ -204,7 +205,7 @@ def _months_of(words: Words, i: int, first: int, count: int, named: int | None) 
 
 def week_of_month(words: Words, i: int) -> Match | None:
     """Read `the first week of March`, `the last week of March 2025`: seven days each."""
-    place = _ORDINALS.get(words.word(i))
+    place = ORDINALS.get(words.word(i))
     k = words.phrase(i + 1, "week of", "week in")
     whole = month_name(words, k) if place is not None and k else None
     if place is None or whole is None:

@@ -19,6 +19,7 @@ from toolfold.memory.timereader import (
     Words,
     amounts,
     clock_time,
+    is_name_or_number,
     month,
     unit,
     weekday,
@@ -61,7 +62,15 @@ _VAGUELY = {"about", "around", "roughly", "approximately", "nearly", "almost", "
 
 def moment(words: Words, i: int) -> Match | None:
     """Read one time, the most telling reading first."""
+    if i not in words.moments:
+        words.moments[i] = _read_moment(words, i)
+    return words.moments[i]
+
+
+def _read_moment(words: Words, i: int) -> Match | None:
     k = words.phrase(i, "the") or i
+    if not may_begin(words.word(k)):
+        return None
     for rule in _RULES:
         if (found := rule(words, k)) is not None:
             return _with_time(words, found)
@@ -349,3 +358,16 @@ _RULES: tuple[Callable[[Words, int], Match | None], ...] = (
     year_name,
     _weekend,
 )
+
+_BEGINNERS = frozenset(
+    {
+        *("day", "other", "yesterday", "today", "tonight", "recently", "lately", "just", "moments"),
+        *("this", "these", "more", "over", "less", "under", "weekend", "q1", "q2", "q3", "q4"),
+        *("h1", "h2", *_LAST, *_EDGES, *_VAGUELY, *_CALENDAR_UNITS, *PARTS_OF_DAY),
+    }
+)
+
+
+def may_begin(word: str) -> bool:
+    """Tell quickly whether a time may begin with `word`: with most words none does."""
+    return word in _BEGINNERS or is_name_or_number(word)

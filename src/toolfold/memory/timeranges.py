@@ -4,7 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 from toolfold.memory.timedates import is_person
-from toolfold.memory.timemoments import moment
+from toolfold.memory.timemoments import may_begin, moment
 from toolfold.memory.timereader import (
     PERSONS,
     Clock,
@@ -44,6 +44,10 @@ _BLOCKING = {"next", "coming", "upcoming", "following", "every", "each", "later"
 _TO = ("to", "until", "till", "through", "up to")
 _OPEN = {"since": "since", "after": "after", "before": "before", "until": "until", "till": "until"}
 _OPEN_PHRASES = {"up to": "until", "up until": "until", "prior to": "before", "ever since": "since"}
+_BEGINNERS = frozenset(
+    {*_SKIPPED, *_OPEN, "between", "around", "about", "back", "sometime", "earlier", "up", "prior"}
+    | {"ever", "the"}
+)
 _DAYS = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?[-\u2013](\d{1,2})(?:st|nd|rd|th)?")
 _YEARS = re.compile(r"((?:19|20|21)\d\d)[-\u2013]((?:19|20|21)\d\d)")
 _DATES = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
@@ -55,7 +59,8 @@ def phrase(words: Words) -> tuple[int, Span] | None:
     None if they name none, or one that is yet to begin: nothing is remembered from then.
     """
     i = words.begin
-    if words.before(i) in _BLOCKING:
+    word = words.word(i)
+    if not (word in _BEGINNERS or may_begin(word)) or words.before(i) in _BLOCKING:
         return None
     for rule in (_open, _closed, _plain):
         found = rule(words, i)
@@ -255,11 +260,11 @@ def _plain(words: Words, i: int) -> Match | None:
     if words.word(i) == "earlier":
         return _earlier(words, i + 1)
     alone = moment(words, i)
-    if alone is not None and (alone.kind in _ALONE or _is_all(words, i, alone)):
-        return _with_hours(words, alone)
-    preposition = words.word(i)
+    if alone is not None:
+        alone = _with_hours(words, alone)
+        return alone if alone.kind in _ALONE or _is_all(words, i, alone) else None
     found = moment(words, i + 1)
-    if found is None or not _may_introduce(words, preposition, found):
+    if found is None or not _may_introduce(words, words.word(i), found):
         return None
     return _with_hours(words, found)
 

@@ -62,6 +62,8 @@ _ABBREVIATED = {
     for name in names.split()
 }
 
+ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
+
 _COUNT = re.compile(r"(\d{1,6})(\.5)?")
 _SHORT = re.compile(r"(\d{1,6})([a-z]{1,4})")
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
@@ -102,6 +104,7 @@ class Words:
         self.now = now
         self.week_start = week_start
         self.begin = begin
+        self.moments: dict[int, Match | None] = {}
 
     def read_from(self, i: int) -> "Words":
         """Return the same words, for reading what begins at `i`, however it is joined."""
@@ -115,10 +118,12 @@ class Words:
 
     def phrase(self, i: int, *choices: str) -> int:
         """Return where the first of these phrases that stands at `i` ends, else 0."""
+        first = self.word(i)
         for choice in choices:
-            words = choice.split()
-            if all(self.word(i + k) == word for k, word in enumerate(words)):
-                return i + len(words)
+            if first and choice.startswith(first):
+                words = choice.split()
+                if words == [self.word(k) for k in range(i, i + len(words))]:
+                    return i + len(words)
         return 0
 
     def follows(self, i: int) -> str:
@@ -166,6 +171,8 @@ def _vague(words: Words, i: int) -> Amount | None:
 def _article(words: Words, i: int) -> Amount | None:
     if end := words.phrase(i, "half a", "half an", "a half"):
         return Amount(end, 0.5, 0.5)
+    if end := words.phrase(i, "a quarter of an", "quarter of an"):
+        return Amount(end, 0.25, 0.25)
     return Amount(i + 1, 1, 1) if words.word(i) in {"a", "an"} else None
 
 
@@ -268,3 +275,24 @@ def _checked(found: Clock, half: str | None) -> Clock | None:
             return None
         hour = hour % 12 + (12 if half == "pm" else 0)
     return found._replace(hour=hour) if hour < 24 and found.minute < 60 else None
+
+
+_NAMES = frozenset(
+    {
+        *MONTHS,
+        *WEEKDAYS,
+        *_NUMBERS,
+        *_VAGUE,
+        *_NAMED_CLOCKS,
+        *ORDINALS,
+        "a",
+        "an",
+        "half",
+        "quarter",
+    }
+)
+
+
+def is_name_or_number(word: str) -> bool:
+    """Tell whether anything here may begin with `word`."""
+    return word[:1].isdecimal() or word in _NAMES or (word.endswith("s") and unit(word) != "")

@@ -22,6 +22,7 @@ from toolfold.memory.timereader import MONTHS, WEEKDAYS, Words
 from toolfold.memory.timespans import add_days, add_months, earliest, is_before, midnight
 from toolfold.memory.timetokens import tokenize
 
+_MAX_CHARS = 4_000
 # Not by strftime, which speaks the language of the machine.
 _MONTHS = [name.title() for name in MONTHS if len(name) > 4 or name in {"june", "july", "may"}]
 _WEEKDAYS = [name.title() for name in WEEKDAYS if name.endswith("day")]
@@ -50,10 +51,10 @@ def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | N
     """Return the first past or present time that `text` names, or None.
 
     `now` must know its time zone, in which words are understood; with a `ZoneInfo` days are right
-    across changes of the clock. Weeks begin on `week_start`, 0 for Monday. Never raises, and takes
-    time in proportion to the text.
+    across changes of the clock. Weeks begin on `week_start`, 0 for Monday. Never raises. Reads the
+    first 4,000 characters, in time proportional to them: what is longer is no question.
     """
-    tokens = tokenize(text)
+    tokens = tokenize(text[:_MAX_CHARS])
     for i in range(len(tokens)):
         words = Words(tokens, now=now, week_start=week_start, begin=i)
         try:

@@ -52,12 +52,18 @@ def forget_vectors(connection: sqlite3.Connection, embedder: str, dimensions: in
         )
 
 
-def read_unembedded(connection: sqlite3.Connection, limit: int) -> list[Unembedded]:
-    """Return notes that have no vector, oldest first."""
+def unembedded(connection: sqlite3.Connection) -> list[int]:
+    """Return the numbers of the notes that have no vector, oldest first."""
+    rows = connection.execute("SELECT number FROM points WHERE vector IS NULL ORDER BY number")
+    return [number for (number,) in rows]
+
+
+def texts_of(connection: sqlite3.Connection, numbers: Sequence[int]) -> list[Unembedded]:
+    """Return what is to be embedded, of those among these notes that have no vector yet."""
     rows = connection.execute(
         "SELECT number, hash, content FROM points JOIN notes USING (number) "
-        "WHERE vector IS NULL ORDER BY number LIMIT ?",
-        (limit,),
+        f"WHERE vector IS NULL AND number IN ({', '.join('?' * len(numbers))}) ORDER BY number",
+        tuple(numbers),
     )
     return [Unembedded(*row) for row in rows]
 
@@ -75,6 +81,6 @@ def embed(connection: sqlite3.Connection, embedder: str, vectors: Sequence[Embed
 
 def _mixed(found: str | None, expected: str | None) -> StoreError:
     return StoreError(
-        f"The notes were embedded by {found}, and this toolfold has {expected}: their vectors cannot "
-        "be compared. Run `toolfold memory reembed` to make them anew."
+        f"The notes were embedded by {found}, and this toolfold has {expected}: their vectors "
+        "cannot be compared. Run `toolfold memory reembed` to make them anew."
     )

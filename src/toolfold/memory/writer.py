@@ -51,8 +51,8 @@ class NoteWriter:
         self._words = words_table(self.namespace)
         self._changed = next_change(connection)
 
-    def add(self, draft: Draft) -> None:
-        """Keep a note; see `Store.add`."""
+    def add(self, draft: Draft) -> int:
+        """Keep a note and return its number; see `Store.add`."""
         row = self._connection.execute(
             "SELECT number, deleted FROM notes WHERE namespace = ? AND hash = ?",
             (self.namespace, draft.hash),
@@ -63,6 +63,7 @@ class NoteWriter:
             number = row[0]
             self._add_again(number, draft, is_deleted=row[1] is not None)
         self._link(number, draft.links)
+        return number
 
     def update(self, number: int, change: Change) -> None:
         """Change a note, and keep how it was; see `Store.update`."""

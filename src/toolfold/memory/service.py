@@ -1,0 +1,423 @@
+"""The verbs of memory. Every door calls these: guest code, scripts, MCP, REST, the command line."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from typing import Final
+
+from toolfold.errors import BadInput, StoreError
+from toolfold.jsontypes import Json
+from toolfold.memory.drafts import Given, make_change, make_draft, make_drafts
+from toolfold.memory.finding import Finder, Wish
+from toolfold.memory.hashes import check_prefix, shown
+from toolfold.memory.inputs import (
+    MAX_BATCH,
+    Moment,
+    Tags,
+    check_hashes,
+    check_limit,
+    check_moment,
+    check_offset,
+    check_share,
+    check_tag_match,
+    clean_name,
+    clean_query,
+    clean_tags,
+)
+from toolfold.memory.meaning import Meaning
+from toolfold.memory.models import (
+    DEFAULT_TYPE,
+    CompactHealthInfo,
+    CompactSearchResult,
+    Note,
+    TagMatch,
+)
+from toolfold.memory.store import Filter, Store
+from toolfold.memory.timewords import describe, find_time
+
+DEFAULT_LIMIT: Final = 5
+DEFAULT_PAGE: Final = 20
+
+
+class Memory:
+    """What is remembered in one namespace: found again by words, meaning, tags and time.
+
+    Notes are named by their hash; wherever one is taken, so is its beginning, as `search` shows it.
+    Tags are one text or a list; commas part them too. Times (`after`, `before`, `created`) are ISO
+    8601, a datetime, or seconds since 1970; `after` includes that moment, `before` does not.
+
+    Every verb raises `BadInput` for a value that cannot be used, having changed nothing, and
+    `StoreError` when the store does not answer.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        meaning: Meaning,
+        *,
+        namespace: str,
+        clock: Callable[[], float] = time.time,
+        zone: tzinfo | None = None,
+    ) -> None:
+        self._store = store
+        self._meaning = meaning
+        self._namespace = clean_name(namespace, "namespace")
+        self._clock = clock
+        self._zone = zone
+        self._finder = Finder(store, meaning, self._namespace, clock)
+
+    async def store(
+        self,
+        content: str,
+        tags: Tags | None = None,
+        memory_type: str = DEFAULT_TYPE,
+        *,
+        metadata: Mapping[str, Json] | None = None,
+        source: str = "",
+        thread: str | None = None,
+        position: int | None = None,
+        quality: float | None = None,
+        created: Moment | None = None,
+        supersedes: str | Sequence[str] = (),
+        associated: str | Sequence[str] = (),
+    ) -> str:
+        """Remember something, and return the first 8 characters of its hash.
+
+        It is kept when this returns, and found by words from then on; by meaning a moment later.
+        Exactly the same content again is the same note: it gets the tags that it lacks, and the
+        same hash comes back.
+
+        `thread` and `position` say where in a conversation or document it stands; what is beside it
+        there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
+        `supersedes` are deleted, and can be restored.
+
+        Raises:
+            NotFound: A note that it supersedes or is associated with is not there.
+        """
+        given = Given(
+            content=content,
+            tags=tags,
+            memory_type=memory_type,
+            metadata=metadata,
+            source=source,
+            thread=thread,
+            position=position,
+            quality=quality,
+            created=created,
+            supersedes=supersedes,
+            associated=associated,
+        )
+        now = self._clock()
+        draft = make_draft(given, now=now)
+        self._meaning.want(await self._store.add(self._namespace, [draft], now=now))
+        return shown(draft.hash)
+
+    async def store_batch(self, notes: Sequence[str | Mapping[str, Json]]) -> tuple[str, ...]:
+        """Remember all of several notes or none, and return their hashes in the same order.
+
+        Each is a text, or a mapping with the parameters of `store`.
+
+        Raises:
+            NotFound: A note that one supersedes or is associated with is not there.
+        """
+        now = self._clock()
+        drafts = make_drafts(notes, now=now)
+        self._meaning.want(await self._store.add(self._namespace, drafts, now=now))
+        return tuple(shown(draft.hash) for draft in drafts)
+
+    async def remember(
+        self,
+        content: str,
+        memory_type: str = DEFAULT_TYPE,
+        tags: Tags | None = None,
+        importance: float | None = None,
+    ) -> str:
+        """Do as `store` does; `importance` is the quality."""
+        return await self.store(content, tags, memory_type, quality=importance)
+
+    async def search(
+        self,
+        query: str,
+        limit: int = DEFAULT_LIMIT,
+        tags: Tags | None = None,
+        *,
+        tag_match: TagMatch = "any",
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> CompactSearchResult:
+        """Return the notes that match a query best, best first; `total` counts all that match.
+
+        A note matches if it or what is beside it has a word of the query or is near in meaning.
+        Filters are exact. Scores are from 0 to 1. An empty query lists what passes the filters,
+        newest first. With `explain` every note says why it ranks where it does.
+        """
+        wanted = _filter(tags, tag_match, memory_type, after, before)
+        [found] = await self._search([query], wanted, limit, min_score, explain)
+        return found
+
+    async def search_batch(
+        self,
+        queries: Sequence[str],
+        limit: int = DEFAULT_LIMIT,
+        tags: Tags | None = None,
+        *,
+        tag_match: TagMatch = "any",
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> tuple[CompactSearchResult, ...]:
+        """Do as `search` does for each of several queries; return the results in the same order."""
+        if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
+            raise BadInput("Queries are a list of texts. For a single one there is `search`.")
+        if len(queries) > MAX_BATCH:
+            raise BadInput(f"{len(queries):,} queries are too many: {MAX_BATCH:,} are the most.")
+        wanted = _filter(tags, tag_match, memory_type, after, before)
+        return tuple(await self._search(queries, wanted, limit, min_score, explain))
+
+    async def search_by_tag(
+        self,
+        tags: Tags,
+        match: TagMatch = "any",
+        limit: int = DEFAULT_PAGE,
+        *,
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+    ) -> CompactSearchResult:
+        """Return the notes that have any of these tags, or all of them, newest first."""
+        if not clean_tags(tags):
+            raise BadInput("No tag is given to search for. All notes are in `list`.")
+        wanted = _filter(tags, match, memory_type, after, before)
+        [found] = await self._search([""], wanted, limit)
+        return found._replace(query=", ".join(wanted.tags))
+
+    async def recall(
+        self,
+        query: str,
+        limit: int = DEFAULT_LIMIT,
+        tags: Tags | None = None,
+        *,
+        k: int | None = None,
+        tag_match: TagMatch = "any",
+        memory_type: str | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> CompactSearchResult:
+        """Do as `search` does, and honour time in words: "what did we decide last week about auth".
+
+        Where the query names a time, only notes from then are found, and the result's query says
+        which time was understood. `k` is another name for `limit`.
+        """
+        query = clean_query(query)
+        moment = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
+        time_found = find_time(query, now=moment)
+        after = before = None
+        rest = shown_query = query
+        if time_found is not None:
+            span = time_found.range
+            after, before = span.start.timestamp(), span.end.timestamp()
+            rest, shown_query = time_found.rest, f"{query} ({describe(span)})"
+        wanted = _filter(tags, tag_match, memory_type, after, before)
+        limit = limit if k is None else check_limit(k, what="k")
+        [found] = await self._search([rest], wanted, limit, min_score, explain)
+        return found._replace(query=shown_query)
+
+    async def search_iter(
+        self,
+        query: str,
+        page_size: int = DEFAULT_PAGE,
+        tags: Tags | None = None,
+        *,
+        tag_match: TagMatch = "any",
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> AsyncIterator[CompactSearchResult]:
+        """Give all that `search` would find, page by page.
+
+        Writing meanwhile neither repeats nor hides anything: the order is that of the first page.
+        What is deleted before its page comes is left out.
+        """
+        if check_limit(page_size, what="page_size") == 0:
+            raise BadInput("`page_size` is at least 1.")
+        wanted = _filter(tags, tag_match, memory_type, after, before)
+        wish = _wish(query, wanted, min_score, explain)
+        async for page in self._finder.pages(wish, size=page_size):
+            yield page
+
+    async def get(self, hash: str) -> Note:
+        """Return a whole note by its hash, or by one that it had before it was updated.
+
+        Raises:
+            NotFound: There is none, it is deleted, or there are several, which the message names.
+        """
+        return await self._store.get(self._namespace, check_prefix(hash))
+
+    async def history(self, hash: str) -> tuple[Note, ...]:
+        """Return every version of a note, oldest first; the last is how it is now.
+
+        Raises:
+            NotFound: There is none, or there are several.
+        """
+        return tuple(await self._store.history(self._namespace, check_prefix(hash)))
+
+    async def update(
+        self,
+        hash: str,
+        content: str | None = None,
+        *,
+        tags: Tags | None = None,
+        memory_type: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        source: str | None = None,
+        quality: float | None = None,
+    ) -> str:
+        """Change what is given of a note, and return its hash; other content has another hash.
+
+        How it was is kept: `history` shows it, and the old hash still leads here. Tags replace all
+        that there were. Keys of metadata are set one by one; one that is None goes.
+
+        Raises:
+            NotFound: There is none, it is deleted, or there are several.
+        """
+        given = {
+            "content": content,
+            "tags": tags,
+            "memory_type": memory_type,
+            "metadata": metadata,
+            "source": source,
+            "quality": quality,
+        }
+        before = await self.get(hash)
+        change = make_change(given, before=before)
+        updated = await self._store.update(self._namespace, before.hash, change, now=self._clock())
+        self._meaning.want([updated.key])
+        return shown(updated.note.hash)
+
+    async def delete(self, hash: str) -> bool:
+        """Delete a note so that `restore` can bring it back; tell whether it was there.
+
+        Raises:
+            NotFound: There are several.
+        """
+        return await self.delete_batch([hash]) > 0
+
+    async def forget(self, memory_id: str) -> bool:
+        """Do as `delete` does."""
+        return await self.delete(memory_id)
+
+    async def delete_batch(self, hashes: Sequence[str]) -> int:
+        """Delete several notes, and return how many were there.
+
+        Raises:
+            NotFound: One hash could mean several notes; none is deleted then.
+        """
+        prefixes = check_hashes(hashes)
+        return await self._store.delete(self._namespace, prefixes, now=self._clock())
+
+    async def delete_by_tag(self, tags: Tags, match: TagMatch = "any") -> int:
+        """Delete all notes that have any of these tags, or all of them; return how many."""
+        wanted = Filter(tags=clean_tags(tags), tag_match=check_tag_match(match))
+        if not wanted.tags:
+            raise BadInput("No tag is given, so nothing is deleted.")
+        return await self._store.delete_matching(self._namespace, wanted, now=self._clock())
+
+    async def restore(self, hash: str) -> bool:
+        """Bring a deleted note back as it was; tell whether there was one.
+
+        Raises:
+            NotFound: There are several.
+        """
+        prefixes = check_hashes([hash])
+        return await self._store.restore(self._namespace, prefixes, now=self._clock()) > 0
+
+    async def purge(self, hashes: str | Sequence[str]) -> int:
+        """Erase notes for good, deleted or not, with all their versions; return how many.
+
+        Nothing of them is left in the store's files. Copies that others made are not reached.
+
+        Raises:
+            NotFound: One hash could mean several notes; none is erased then.
+        """
+        prefixes = check_hashes(hashes)
+        return await self._store.purge(self._namespace, prefixes, now=self._clock())
+
+    async def health(self) -> CompactHealthInfo:
+        """Tell how the memory is; what is wrong is in `status`, and not raised."""
+        backend = self._store.backend
+        try:
+            counts = await self._store.counts(self._namespace)
+        except StoreError as error:
+            return CompactHealthInfo(str(error), 0, backend, ready=False)
+        status = "ok" if self._meaning.trouble is None else str(self._meaning.trouble)
+        is_ready = counts.unembedded == 0 and counts.is_warm and status == "ok"
+        return CompactHealthInfo(status, counts.notes, backend, ready=is_ready)
+
+    async def until_ready(self) -> None:
+        """Wait until every note is found by its meaning too.
+
+        Before that, `search` goes by words alone for as long as need be: after a start, until the
+        model and the vectors are in memory.
+        """
+        await self._meaning.until_done()
+        await self._store.warm(self._namespace)
+
+    async def list(
+        self,
+        limit: int = DEFAULT_PAGE,
+        offset: int = 0,
+        tags: Tags | None = None,
+        *,
+        tag_match: TagMatch = "any",
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+    ) -> CompactSearchResult:
+        """Return notes, newest first; `total` counts all that pass the filters."""
+        wanted = _filter(tags, tag_match, memory_type, after, before)
+        limit, offset = check_limit(limit), check_offset(offset)
+        return await self._finder.newest(Wish(query="", wanted=wanted), limit=limit, offset=offset)
+
+    async def _search(
+        self,
+        queries: Sequence[str],
+        wanted: Filter,
+        limit: int,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> Sequence[CompactSearchResult]:
+        wishes = [_wish(query, wanted, min_score, explain) for query in queries]
+        return await self._finder.find(wishes, limit=check_limit(limit))
+
+
+def _wish(query: str, wanted: Filter, min_score: float, explain: bool) -> Wish:
+    return Wish(
+        query=clean_query(query),
+        wanted=wanted,
+        min_score=check_share(min_score, "min_score"),
+        is_explained=bool(explain),
+        shown_query=query,
+    )
+
+
+def _filter(
+    tags: Tags | None,
+    tag_match: TagMatch,
+    memory_type: str | None,
+    after: Moment | None,
+    before: Moment | None,
+) -> Filter:
+    return Filter(
+        tags=clean_tags(tags),
+        tag_match=check_tag_match(tag_match),
+        type=None if memory_type is None else clean_name(memory_type, "type"),
+        after=check_moment(after, "after"),
+        before=check_moment(before, "before"),
+    )
