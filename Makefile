@@ -15,11 +15,12 @@ VOCABULARY := src/toolfold/assets/o200k_base.tiktoken.gz
 EMBEDDER := src/toolfold/assets/minilm-int8.onnx
 UV_VERSION := 0.13.7
 FASTMCP_VERSION := 4.1.2
+MEMORY_SERVICE_VERSION := 12.4.0
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
 NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 ARGS ?=
 
-.PHONY: help setup tools demo test check bench bench-check soak cover lock clean
+.PHONY: help setup tools demo test check bench bench-check bench-memory soak cover lock clean
 
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,9 +47,13 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/discovery.py
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py
+	@$(PY) bench/locomo.py
 
 bench-check: tools ## measure, and fail where a ratio got 15 % worse
 	@$(PY) bench/run.py --check $(ARGS)
+
+bench-memory: setup .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## memory beside mcp-memory-service
+	@$(PY) bench/memory_peer.py $(ARGS)
 
 soak: tools ## the tests that take long
 	@$(PY) -m pytest -m soak --timeout=3600 $(ARGS)
@@ -134,6 +139,23 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_INSTALL) "fastmcp[code-mode]==$(FASTMCP_VERSION)" && touch $@ \
 		|| echo "bench: FastMCP cannot be installed here, so there is no comparison with it" >&2
+
+# Only to compare with, too. It wants a Python whose SQLite loads extensions, and of certifi the
+# newest there is anywhere, which a mirror may not have yet.
+.tools/memory-service/.$(MEMORY_SERVICE_VERSION): | $(EMBEDDER) .tools/uv/.$(UV_VERSION)
+	@echo "bench: installing mcp-memory-service $(MEMORY_SERVICE_VERSION) into .tools/memory-service"
+	@rm -rf $(@D); \
+	for python in $$(type -aP python3 python3.14 python3.13 python3.12 python3.11 python3.10); do \
+		"$$python" -c 'import sqlite3; sqlite3.connect(":memory:").enable_load_extension(True)' \
+			2>/dev/null && break; python=; \
+	done; \
+	test -n "$$python" || { echo "bench: no Python here loads SQLite extensions," \
+		"so there is no comparison with mcp-memory-service" >&2; exit 0; }; \
+	.tools/uv/bin/uv venv -q --python "$$python" $(@D) && echo certifi >$(@D)/overrides.txt \
+		&& .tools/uv/bin/uv pip install -q --python $(@D)/bin/python --overrides $(@D)/overrides.txt \
+			"mcp-memory-service[sqlite]==$(MEMORY_SERVICE_VERSION)" \
+		&& $(PY) bench/build_peer_model.py $(@D)/homes && touch $@ \
+		|| echo "bench: mcp-memory-service cannot be installed here, so there is no comparison with it" >&2
 
 .tools/uv/.$(UV_VERSION):
 	@$(PYTHON) -m venv $(@D)

@@ -29,6 +29,8 @@ class Part:
 
     script: str
     spec: dict[str, Any]
+    python: str = sys.executable
+    env: dict[str, str] | None = None
     before: Callable[[], None] = nothing
     after: Callable[[], None] = nothing
 
@@ -87,7 +89,8 @@ def _worker(part: Part) -> Iterator[Callable[[], float]]:
     """Run a worker for the length of this context; yield what times one turn of it."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         process = subprocess.Popen(
-            [sys.executable, str(WORKERS / part.script), json.dumps(part.spec)],
+            [part.python, str(WORKERS / part.script), json.dumps(part.spec)],
+            env=part.env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -51,11 +51,11 @@ class Machine:
         return path
 
     def state(self) -> dict[str, tuple[bytes, int, int]]:
-        """Every file there is, with what says that nobody wrote it anew; locks do not count."""
+        """Every file there is, with what says that nobody wrote it anew; caches do not count."""
         return {
             str(path): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino)
             for path in sorted(self.home.rglob("*"))
-            if path.is_file() and path.suffix != ".lock"
+            if path.is_file() and path.suffix != ".lock" and ".cache" not in path.parts
         }
 
 

@@ -66,12 +66,12 @@ def test_words_count_for_two_notes_on_each_side_and_less_the_farther() -> None:
     assert found[1:3] == pytest.approx(found[5:3:-1], abs=0.5)
 
 
-def test_a_full_match_alone_comes_before_half_of_one_among_strangers() -> None:
-    beside = linked((0, 1), (0, 2), (0, 3), (-1, 0))
+def test_a_full_match_alone_comes_before_a_conversation_of_halves() -> None:
+    beside = linked((0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (-1, 0))
 
-    found = nearby([0.0, 5.0, 0.0, 10.0], beside)
+    found = nearby([5.0, 5.0, 5.0, 5.0, 5.0, 10.0], beside)
 
-    assert found[3] > found[1]
+    assert max(found) == found[5]
 
 
 def test_words_said_on_both_sides_count_more_than_the_same_words_alone() -> None:

@@ -91,6 +91,11 @@ def test_words_are_found_in_other_forms_scripts_and_spellings(
     assert found(notes, text, query)
 
 
+def test_vowel_signs_do_not_part_a_word_into_letters(notes: sqlite3.Connection) -> None:
+    assert telling_words("हिन्दी?") == ["हिन्दी"]
+    assert not found(notes, "नदी", "हिन्दी")
+
+
 def test_a_long_query_is_asked_for_by_its_beginning() -> None:
     words = telling_words(" ".join(f"word{number}" for number in range(1_000)))
 

@@ -7,7 +7,15 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.memory.context import WEIGHTS, WORD_HITS, link, meaning_nearby, nearby_lengths
+from toolfold.memory.context import (
+    WEIGHTS,
+    WORD_HITS,
+    link,
+    meaning_nearby,
+    nearby_lengths,
+    weight_roots,
+    words_nearby,
+)
 
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.int64]
@@ -29,8 +37,8 @@ _POINT: Final = np.dtype(
     [
         *(("is_live", "?"), ("thread", "i8"), ("position", "i8")),
         *(("created", "f8"), ("quality", "f4"), ("words", "i4"), ("scale", "f4")),
-        # How long its vector is with those beside it, and the root of the weights of its words.
-        *(("length", "f4"), ("words_weight", "f4")),
+        # How long its vector is with those beside it, and the root of the weights of their words.
+        *(("length", "f4"), ("words_root", "f4")),
     ]
 )
 
@@ -64,6 +72,8 @@ class Index:
     def __init__(self, dimensions: int) -> None:
         self.changed = 0
         self._dimensions = dimensions
+        self._counted = 0, 1.0
+        self._block = np.empty((_BLOCK_ROWS, dimensions), np.float32)
         self._size = 0
         self._numbers = np.zeros(_FIRST_CAPACITY, np.int64)
         self._points = np.zeros(_FIRST_CAPACITY, _POINT)
@@ -95,6 +105,8 @@ class Index:
         after = self._points[rows]
         moved = np.concatenate([before["thread"][before["is_live"]], after["thread"]])
         self._relink(rows, np.unique(moved[moved >= 0]))
+        words = self.points["words"][self.points["is_live"]]
+        self._counted = len(words), float(words.mean()) if len(words) else 1.0
 
     def rows_of(self, numbers: Rows) -> Rows:
         """Return the rows of these notes, without those that are not in the index."""
@@ -109,9 +121,7 @@ class Index:
         Each of `occurrences` is of one word: the notes that have it, as often as they have it.
         """
         scores = np.zeros(self._size, np.float32)
-        live = self.points["is_live"]
-        count = int(live.sum())
-        mean = float(self.points["words"][live].mean()) if count else 1.0
+        count, mean = self._counted
         for numbers in occurrences:
             rows, times = np.unique(self.rows_of(numbers), return_counts=True)
             rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
@@ -185,29 +195,25 @@ class Index:
         renumbered = order[np.searchsorted(local, beside, sorter=order).clip(0, len(local) - 1)]
         renumbered = np.where(beside >= 0, renumbered, -1)
         self._points["length"][rows] = nearby_lengths(self._vectors(local), renumbered)
-        weights = np.repeat(np.array(WEIGHTS, np.float32), 2)
-        self._points["words_weight"][rows] = np.sqrt(1 + (beside >= 0) @ weights)
+        self._points["words_root"][rows] = weight_roots(beside)
 
     def _vectors(self, rows: Rows) -> Floats:
         vectors: Floats = self._levels[rows] * self._points["scale"][rows][:, np.newaxis]
         return vectors
 
     def _words_nearby(self, hits: tuple[Rows, Floats]) -> Floats:
-        own = np.zeros(self._size + 1, np.float32)  # the last stands for none
+        own = np.zeros(self._size, np.float32)
         own[hits[0]] = hits[1]
-        added = own[:-1].copy()
-        for weight, numbers in zip(
-            np.repeat(WEIGHTS, 2), self._beside[: self._size].T, strict=True
-        ):
-            added += np.float32(weight) * own[numbers]
-        nearby: Floats = added / self.points["words_weight"]
-        return nearby
+        return words_nearby(own, self._beside[: self._size], self.points["words_root"])
 
     def _meaning_nearby(self, vector: Floats) -> Floats:
         cosines = np.empty(self._size, np.float32)
         for start in range(0, self._size, _BLOCK_ROWS):
-            block = self._levels[start : min(start + _BLOCK_ROWS, self._size)]
-            cosines[start : start + len(block)] = block.astype(np.float32) @ vector
+            levels = self._levels[start : min(start + _BLOCK_ROWS, self._size)]
+            block = self._block[: len(levels)]
+            # Into memory that is there already: to get it anew takes as long as the product.
+            np.copyto(block, levels)
+            np.dot(block, vector, out=cosines[start : start + len(levels)])
         cosines *= self.points["scale"]
         near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
         found: Floats = np.nan_to_num(near, copy=False)

@@ -1,7 +1,6 @@
 """Find notes by words and meaning, with arrays in memory that follow the file."""
 
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -11,7 +10,7 @@ import numpy as np
 from toolfold.memory.filters import condition
 from toolfold.memory.index import Index, Mask, Matched, Point
 from toolfold.memory.ranking import MEANING_NEARBY, WORDS, WORDS_NEARBY
-from toolfold.memory.store import EVERYTHING, Filter, Matches, Query, Scored
+from toolfold.memory.store import Filter, Matches, Query
 from toolfold.memory.terms import Stemmer, occurrences
 from toolfold.memory.vectorrows import VectorState
 from toolfold.memory.words import telling_words
@@ -111,15 +110,19 @@ def _follow(connection: sqlite3.Connection, namespace: int, index: Index, change
 
 def _among(connection: sqlite3.Connection, namespace: int, index: Index, wanted: Filter) -> Mask:
     """Return which rows pass a filter."""
-    if wanted == EVERYTHING:
-        return np.ones(len(index), np.bool_)
-    among = np.zeros(len(index), np.bool_)
-    meets = condition(namespace, wanted)
-    [numbers] = connection.execute(
-        f"SELECT group_concat(number) FROM notes WHERE {meets.sql}", meets.values
-    ).fetchone()
-    if numbers is not None:
-        among[index.rows_of(np.fromstring(numbers, np.int64, sep=","))] = True
+    among = np.ones(len(index), np.bool_)
+    if wanted.after is not None:
+        among &= index.points["created"] >= wanted.after
+    if wanted.before is not None:
+        among &= index.points["created"] < wanted.before
+    if wanted.tags or wanted.type is not None:
+        listed = np.zeros(len(index), np.bool_)
+        meets = condition(namespace, wanted)
+        [numbers] = connection.execute(
+            f"SELECT group_concat(number) FROM notes WHERE {meets.sql}", meets.values
+        ).fetchone()
+        listed[index.rows_of(np.fromstring(numbers or "", np.int64, sep=","))] = True
+        among &= listed
     return among
 
 
@@ -133,14 +136,10 @@ def _matches(index: Index, matched: Matched) -> Matches:
     numbers, points = index.numbers[rows].tolist(), index.points[rows]
     return Matches(
         lists={
-            name: _scored(index.numbers[found].tolist(), scores.tolist())
+            name: list(zip(index.numbers[found].tolist(), scores.tolist(), strict=True))
             for name, (found, scores) in lists.items()
         },
         created=dict(zip(numbers, points["created"].tolist(), strict=True)),
         quality=dict(zip(numbers, points["quality"].tolist(), strict=True)),
         total=matched.total,
     )
-
-
-def _scored(numbers: Iterable[int], scores: Iterable[float]) -> list[Scored]:
-    return [Scored(number, score) for number, score in zip(numbers, scores, strict=True)]

@@ -25,7 +25,7 @@ WORDS_NEARBY: Final = "words_nearby"
 MEANING_NEARBY: Final = "meaning_nearby"
 
 # How long each list should be: with fewer, notes are missed that are fair in both respects.
-DEPTH: Final = 200
+DEPTH: Final = 300
 
 # Words and meaning count the same. Shares of the best keep how far apart matches are, which fusing
 # by rank throws away: that found as many notes within ten, and put the right one first less often.

@@ -58,9 +58,10 @@ def read_live(
     for start in range(0, len(numbers), _NUMBERS_AT_ONCE):
         some = numbers[start : start + _NUMBERS_AT_ONCE]
         rows = connection.execute(
+            # The plus keeps SQLite from going through all notes of the namespace instead.
             f"{_SELECT} WHERE notes.number IN ({', '.join('?' * len(some))}) "
-            "AND notes.deleted IS NULL AND namespaces.name = ?",
-            (*some, namespace),
+            "AND notes.deleted IS NULL AND +notes.namespace = ?",
+            (*some, namespace_id(connection, namespace)),
         ).fetchall()
         found.update({row[0]: _note(connection, row) for row in rows})
     return found

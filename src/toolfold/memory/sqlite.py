@@ -289,9 +289,11 @@ def _count(connection: sqlite3.Connection, namespace: str, wanted: Filter) -> in
     known = namespace_id(connection, namespace)
     if known is None:
         return 0
-    meets = condition(known, wanted)
-    [total] = connection.execute(
-        f"SELECT count(*) FROM notes WHERE {meets.sql}", meets.values
-    ).fetchone()
+    if wanted == EVERYTHING:
+        rows = connection.execute("SELECT notes FROM namespaces WHERE id = ?", (known,))
+    else:
+        meets = condition(known, wanted)
+        rows = connection.execute(f"SELECT count(*) FROM notes WHERE {meets.sql}", meets.values)
+    [total] = rows.fetchone()
     counted: int = total
     return counted

@@ -10,7 +10,7 @@ are whole. Namespaces do not see each other in any way, not even in scores.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.models import Draft, Note, TagMatch
@@ -56,11 +56,8 @@ class Change:
     quality: float | None = None
 
 
-class Scored(NamedTuple):
-    """A note, and how well it matches in one respect."""
-
-    key: int
-    score: float
+Scored: TypeAlias = tuple[int, float]
+"""The key of a note, and how well it matches in one respect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

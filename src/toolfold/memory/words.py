@@ -32,7 +32,7 @@ def telling_words(text: str) -> list[str]:
 
     Where all are stop words, all of them are returned. Of a long text only the beginning counts.
     """
-    lowered = unicodedata.normalize("NFC", text[:_MAX_CHARS]).lower()
+    lowered = text[:_MAX_CHARS].lower()
     words = dict.fromkeys(_split(_SHORT_FORM.sub(" ", lowered)))
     telling = [word for word in words if word not in STOP_WORDS]
     return list(islice(telling or words, _MAX_WORDS))

@@ -26,7 +26,7 @@ def match_words(
         f"WHERE {words} MATCH ? AND {meets.sql} ORDER BY bm25({words}), notes.number DESC LIMIT ?",
         (expression, *meets.values, depth),
     ).fetchall()
-    scored = [Scored(number, score) for number, score, _, _ in found]
+    scored: list[Scored] = [(number, score) for number, score, _, _ in found]
     return Matches(
         lists={WORDS: scored, WORDS_NEARBY: scored},
         created={number: created for number, _, created, _ in found},

@@ -158,6 +158,7 @@ class NoteWriter:
             [(self.namespace, tag, number) for tag in note.tags],
         )
         self._connection.execute(_POINT, (self._changed, self._length(number), number))
+        self._count(1)
 
     def _hide(self, number: int, note: Note) -> None:
         self._connection.execute(
@@ -170,6 +171,12 @@ class NoteWriter:
         )
         self._connection.execute(
             "UPDATE points SET is_live = 0, changed = ? WHERE number = ?", (self._changed, number)
+        )
+        self._count(-1)
+
+    def _count(self, step: int) -> None:
+        self._connection.execute(
+            "UPDATE namespaces SET notes = notes + ? WHERE id = ?", (step, self.namespace)
         )
 
     def _length(self, number: int) -> int:

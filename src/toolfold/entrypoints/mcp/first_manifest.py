@@ -27,6 +27,8 @@ def write_first_manifest() -> None:
         modules = sorted(module_names(server.name for server in config.servers).values())
         watched = map(str, deciding_files(config, here, None))
         text = as_manifest(built_in_answers(__version__, modules), watched, __version__)
-        write_whole(Path(manifest_path(str(config.directories.cache), world)), text)
-    except ToolfoldError:
+        path = Path(manifest_path(str(config.directories.cache), world))
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            write_whole(path, text)
+    except (ToolfoldError, OSError):
         return  # nothing is lost but a moment

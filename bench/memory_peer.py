@@ -1,0 +1,186 @@
+"""Measure memory beside mcp-memory-service: times in pairs, memory, size, tokens."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import report
+from cases import Case
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from memory_sides import Side, filled, memory_service
+from notes import notes, questions
+from pairing import Part, compare
+from stage import ROOT, Stage, Unavailable
+
+from toolfold.tokens import count_tokens
+
+SIZES = (1_000, 10_000)
+FRESH_PAIRS = 9
+FRESH_PROCESSES = 5
+# At most such a part of the service's time.
+TARGETS = {"first": 1 / 20, "search": 1 / 3, "store": 1 / 10, "health": None}
+TITLES = {
+    "first": "import and first search",
+    "search": "warm search",
+    "store": "store one",
+    "health": "health",
+}
+TOOLS = {"memory_search", "memory_store", "memory_health"}
+
+
+def main() -> int:
+    """Print the tables for all that is installed."""
+    arguments = _arguments()
+    place = arguments.tools / "memory-service"
+    try:
+        baseline, *subjects = memory_service(place)
+    except Unavailable as reason:
+        print(f"mcp-memory-service: skipped, {reason}")
+        return 0
+    for side in (baseline, *subjects):
+        _print_weight(side, place / "filled", arguments.sizes)
+    for subject in subjects:
+        _print_pairs(baseline, subject, place / "filled", arguments)
+    with tempfile.TemporaryDirectory() as directory:
+        home = filled(baseline, place / "filled", min(arguments.sizes), Path(directory))
+        anyio.run(_print_tokens, baseline, home)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=31, metavar="N", help="default: 31")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="NOTES")
+    parser.add_argument("--tools", default=ROOT / ".tools", type=Path, metavar="DIR")
+    return parser.parse_args()
+
+
+def _print_weight(side: Side, kept: Path, sizes: tuple[int, ...]) -> None:
+    """Print how large it is, and what one search in a fresh process takes of the machine."""
+    megabytes = sum(_size(path) for path in side.installed) / 1e6
+    print(f"\n{side.title}: {megabytes:.0f} MB installed", flush=True)
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as directory:
+            home = filled(side, kept, size, Path(directory))
+            reports = [_first(side, home, query) for query in questions(FRESH_PROCESSES)]
+        print(
+            f"  one search, {size:,} notes: peak memory {_middle(reports, 'peak_mb'):.0f} MB,"
+            f" processor time {_middle(reports, 'cpu_s'):.2f} s,"
+            f" import {_middle(reports, 'import_s'):.2f} s,"
+            f" search {_middle(reports, 'search_s'):.2f} s",
+            flush=True,
+        )
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if not file.is_symlink())
+
+
+def _middle(reports: list[dict[str, Any]], key: str) -> float:
+    return statistics.median(float(one[key]) for one in reports)
+
+
+def _first(side: Side, home: Path, query: str) -> dict[str, Any]:
+    command, env = [*side.first(), query], side.env_at(home)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{side.title} does not answer:\n{done.stderr[-3_000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _print_pairs(baseline: Side, subject: Side, kept: Path, arguments: argparse.Namespace) -> None:
+    print(f"\n{subject.title} (subject) beside {baseline.title} (baseline)")
+    print(report.heading(), flush=True)
+    for size in arguments.sizes:
+        for work in TITLES:
+            case = _case(baseline, subject, kept, work, size)
+            with tempfile.TemporaryDirectory() as directory:
+                parts = case.parts(Stage(arguments.tools, Path(directory)))
+                pairs = min(arguments.pairs, case.most_pairs or arguments.pairs)
+                found = compare(*parts, pairs=pairs)
+            print(report.row(case, found), flush=True)
+
+
+def _case(baseline: Side, subject: Side, kept: Path, work: str, size: int) -> Case:
+    def parts(stage: Stage) -> tuple[Part, Part]:
+        first, second = (_part(side, work, kept, size, stage) for side in (baseline, subject))
+        return first, second
+
+    is_ours = subject.module != baseline.module
+    return Case(
+        name=f"memory-{work}-{size}",
+        title=f"{TITLES[work]}, {size:,} notes",
+        parts=parts,
+        target=TARGETS[work] if is_ours else None,
+        most_pairs=FRESH_PAIRS if work == "first" else None,
+        is_ours=is_ours,
+    )
+
+
+def _part(side: Side, work: str, kept: Path, size: int, stage: Stage) -> Part:
+    home = filled(side, kept, size, stage.directory)
+    return side.fresh(home) if work == "first" else side.warm(work, home)
+
+
+async def _print_tokens(side: Side, home: Path) -> None:
+    """Print what its definitions and its replies cost a model, by MCP and by its functions."""
+    [query] = questions(1)
+    by_functions = {key: text for key, text in _first(side, home, query).items() if "," in key}
+    listed, replies = await _by_mcp(side, home, query)
+    used = [one for one in listed if one["name"] in TOOLS]
+    rows = {
+        f"definitions of its {len(listed)} MCP tools": _compact(listed),
+        "definitions of the three for search, store, health": _compact(used),
+        **{f"MCP reply, {name}": text for name, text in replies.items()},
+        **{f"functions, {name}": text for name, text in by_functions.items()},
+    }
+    print(f"\n{side.title}: tokens (o200k)")
+    for title, text in rows.items():
+        print(f"  {title:<52}{count_tokens(text):>7}")
+
+
+async def _by_mcp(
+    side: Side, home: Path, query: str
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    command, *arguments = side.server
+    parameters = StdioServerParameters(command=command, args=arguments, env=side.env_at(home))
+    [note] = notes(1, seed="one more")
+    with Path(os.devnull).open("w") as nowhere:
+        async with Client(stdio_client(parameters, errlog=nowhere), mode="legacy") as client:
+            tools = (await client.list_tools()).tools
+            replies = {
+                "search of 5 results": await _reply(client, "memory_search", query=query, limit=5),
+                "store": await _reply(client, "memory_store", content=note),
+                "health": await _reply(client, "memory_health"),
+            }
+    return [_definition(tool) for tool in tools], replies
+
+
+async def _reply(client: Client, tool: str, **arguments: object) -> str:
+    result = await client.call_tool(tool, arguments)
+    text = "\n".join(one.text for one in result.content if isinstance(one, types.TextContent))
+    if result.is_error:
+        raise RuntimeError(f"{tool} failed: {text}")
+    return text
+
+
+def _definition(tool: types.Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
