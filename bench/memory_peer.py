@@ -89,8 +89,8 @@ def _middle(reports: list[dict[str, Any]], key: str) -> float:
     return statistics.median(float(one[key]) for one in reports)
 
 
-def _first(side: Side, home: Path, query: str) -> dict[str, Any]:
-    command, env = [*side.first(), query], side.env_at(home)
+def _first(side: Side, home: Path, *texts: str) -> dict[str, Any]:
+    command, env = [*side.first(), *texts], side.env_at(home)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{side.title} does not answer:\n{done.stderr[-3_000:]}")
@@ -134,9 +134,9 @@ def _part(side: Side, work: str, kept: Path, size: int, stage: Stage) -> Part:
 
 async def _print_tokens(side: Side, home: Path) -> None:
     """Print what its definitions and its replies cost a model, by MCP and by its functions."""
-    [query] = questions(1)
-    by_functions = {key: text for key, text in _first(side, home, query).items() if "," in key}
-    listed, replies = await _by_mcp(side, home, query)
+    [query], [note, other] = questions(1), notes(2, seed="more")
+    by_functions = _first(side, home, query, other)["replies"]
+    listed, replies = await _by_mcp(side, home, query, note)
     used = [one for one in listed if one["name"] in TOOLS]
     rows = {
         f"definitions of its {len(listed)} MCP tools": _compact(listed),
@@ -146,15 +146,14 @@ async def _print_tokens(side: Side, home: Path) -> None:
     }
     print(f"\n{side.title}: tokens (o200k)")
     for title, text in rows.items():
-        print(f"  {title:<52}{count_tokens(text):>7}")
+        print(f"  {title:<58}{count_tokens(text):>7}")
 
 
 async def _by_mcp(
-    side: Side, home: Path, query: str
+    side: Side, home: Path, query: str, note: str
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     command, *arguments = side.server
     parameters = StdioServerParameters(command=command, args=arguments, env=side.env_at(home))
-    [note] = notes(1, seed="one more")
     with Path(os.devnull).open("w") as nowhere:
         async with Client(stdio_client(parameters, errlog=nowhere), mode="legacy") as client:
             tools = (await client.list_tools()).tools

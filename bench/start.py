@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolfold.relay.daemon import Daemon
+from toolfold.relay.daemon import DaemonHandle
 
 ROOT = Path(__file__).parents[1]
 FASTMCP = ROOT / ".tools" / "fastmcp" / "bin" / "python"
@@ -119,9 +119,9 @@ class _World:
         self._manifests = home / "cache" / "manifests"
 
     def start_daemon(self) -> None:
-        if Daemon(self.environ).connect() is None:
+        if DaemonHandle(self.environ).connect() is None:
             _first_listing([*self._command, "mcp"], self.environ)
-            _wait_for(lambda: Daemon(self.environ).connect() is not None)
+            _wait_for(lambda: DaemonHandle(self.environ).connect() is not None)
             _wait_for(lambda: any(self._manifests.glob("*.json")))
 
     def stop_daemon(self) -> None:

@@ -1,8 +1,8 @@
 """A fresh process that imports a memory's functions and searches once. Runs in its environment.
 
 Is told the module and the query. Writes one line of JSON: seconds of the import and of the search,
-seconds of processor time since the start, MB of memory at most, and the replies of the functions as
-a program would print them.
+seconds of processor time since the start, MB of memory at most. Told a note too, it also stores it
+and writes the replies of all functions, as a program would print them.
 """
 
 import importlib
@@ -11,11 +11,12 @@ import os
 import resource
 import sys
 import time
+from typing import Any
 
 
 def main() -> None:
     """Import, search, report."""
-    name, query = sys.argv[1:]
+    name, query, *note = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     begun = time.perf_counter()
@@ -30,15 +31,22 @@ def main() -> None:
         "search_s": done - imported,
         "cpu_s": spent.ru_utime + spent.ru_stime,
         "peak_mb": spent.ru_maxrss / 1024,
-        "search, print(found)": str(found),
-        "search, print(found.memories)": str(found.memories),
-        "search, hash and preview of each": "\n".join(
-            f"{one.hash}: {one.preview}" for one in found.memories
-        ),
+        "replies": _replies(module, found, *note) if note else {},
     }
     print(json.dumps(report), file=answers, flush=True)
     # What a process does at its end is nobody's wait.
     os._exit(0)
+
+
+def _replies(module: Any, found: Any, note: str) -> dict[str, str]:
+    lines = (f"{one.hash}: {one.preview}" for one in found.memories)
+    return {
+        "search of 5 results, print(found)": str(found),
+        "search of 5 results, print(found.memories)": str(found.memories),
+        "search of 5 results, hash and preview of each": "\n".join(lines),
+        "store": str(module.store(note)),
+        "health": str(module.health()),
+    }
 
 
 main()

@@ -10,6 +10,7 @@ import anyio
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
+from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.transport import Start
@@ -56,15 +57,20 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     logins = Logins(config.directories)
     logs = config.directories.state / "logs"
 
+    children = Children(config.directories.state)
+
     def make(server: ServerConfig, start: Start, digest: str) -> Upstream:
-        return Upstream(
+        upstream = Upstream(
             server,
             start=start,
             cache=cache,
             logins=logins,
             log_file=logs / f"{_file_name(server.name)}-{digest}.log",
             connect_timeout_s=settings.connect_timeout_s,
+            max_result_bytes=settings.limits.result_bytes,
         )
+        upstream.on_connected = children.note
+        return upstream
 
     upstreams = UpstreamPool(make)
     journal = Journal(
@@ -76,6 +82,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
+        children.remembered(),
         sandbox.running(),
         upstreams.running(),
     ):
@@ -102,7 +109,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         catalog.refresh()
         checker.use(modules(catalog))
 
-    start = Start(directory=config.start_directory, path=config.search_path)
+    start = Start(directory=config.start_directory, path=config.search_path, home=config.home)
     with ExitStack() as leases:
         upstreams = [
             leases.enter_context(shared.upstreams.lease(server, start, on_listing=refresh))

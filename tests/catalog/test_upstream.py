@@ -228,6 +228,83 @@ async def test_http_and_sse_servers_work_like_any_other(
     assert result.value == [{"value": 1, "count": 1}, {"value": 2, "count": 1}], result.text
 
 
+LARGE = "import web\nlen(web.echo(value='x' * {size}))"
+
+
+@pytest.mark.parametrize("kind", ["plain", "old", "json", "sse"])
+async def test_a_large_answer_over_http_is_one_as_long_as_the_limit_allows_it(
+    kind: str, running: MakeApp, http_server: StartServer
+) -> None:
+    web = {"type": "sse" if kind == "sse" else "http", "url": await http_server(kind)}
+    async with running({"web": web}) as toolfold:
+        result = await toolfold.run(LARGE.format(size=2_000_000))
+
+    assert result.value == 2_000_002, result.text  # echo answers with JSON
+
+
+@pytest.mark.parametrize("kind", ["plain", "old", "json", "sse"])
+async def test_an_answer_over_http_that_is_too_long_fails_its_call_and_is_not_asked_for_again(
+    kind: str, running: MakeApp, http_server: StartServer
+) -> None:
+    web = {"type": "sse" if kind == "sse" else "http", "url": await http_server(kind)}
+    async with running({"web": web}, limits__result_bytes=10_000) as toolfold:
+        large = await toolfold.run(LARGE.format(size=1_000_000))
+        small = await toolfold.run("import web\nweb.put(value=1)")
+
+    assert "web answered with more than 125,536 bytes" in large.text
+    assert small.value == {"value": 1, "count": 1}
+
+
+async def test_an_answer_over_http_that_is_too_long_costs_other_calls_nothing(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    servers = {"web": {"type": "http", "url": await http_server("old", "0.5")}}
+    code = (
+        "import asyncio, web\n"
+        "async def read():\n"
+        "    try:\n"
+        "        return await web.echo(value='x' * 1_000_000)\n"
+        "    except RuntimeError as error:\n"
+        "        return 'failed'\n"
+        "await asyncio.gather(read(), web.put(value=1))"
+    )
+    async with running(servers, limits__result_bytes=10_000) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.value == ["failed", {"value": 1, "count": 1}], result.text
+
+
+async def test_a_program_that_answers_with_too_long_a_line_is_ended_and_said_to_be(
+    running: MakeApp,
+) -> None:
+    server = {"poured": test_server("faulty", "endless")}
+    async with running(server, limits__result_bytes=10_000) as toolfold:
+        with anyio.fail_after(20):
+            result = await toolfold.run("import poured\npoured.pour()")
+
+    assert "poured answered with more than 125,536 bytes" in result.text
+
+
+async def test_the_longest_result_fits_into_a_line_of_a_program(running: MakeApp) -> None:
+    async with running({"null": test_server("null")}) as toolfold:
+        result = await toolfold.run("import null\nlen(null.echo(value='\\x01' * 800_000))")
+
+    assert result.value == 800_000 * 6 + 2, result.text
+
+
+async def test_what_servers_print_is_closed_to_other_users(running: MakeApp, home: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        async with running({"null": test_server("null")}) as toolfold:
+            await toolfold.run("import null\nnull.put(value=1)")
+    finally:
+        os.umask(before)
+
+    [log] = (home / "state" / "logs").iterdir()
+    modes = [each.stat().st_mode & 0o777 for each in (log, log.parent, log.parent.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+
+
 async def test_headers_reach_the_server_and_a_refusal_is_explained(
     running: MakeApp, http_server: StartServer
 ) -> None:

@@ -20,7 +20,7 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins
-from toolfold.catalog.questions import Question, Reply
+from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
@@ -73,6 +73,7 @@ async def connected(config: Config) -> AsyncIterator[Catalog]:
         logins=Logins(config.directories),
         log_file=Path(os.devnull),
         connect_timeout_s=60,
+        max_result_bytes=1_000_000,
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)
@@ -100,7 +101,7 @@ async def use(catalog: Catalog, scenario: str, context: dict[str, Any]) -> None:
 
 async def call(catalog: Catalog, tool: Tool, arguments: dict[str, Any]) -> None:
     try:
-        await catalog.forward(tool, arguments, ask=accept_defaults)
+        await catalog.forward(tool, arguments, ask=Ask(user="examiner", put=accept_defaults))
     except UpstreamError as error:
         judge(error)
 

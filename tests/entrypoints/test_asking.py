@@ -3,6 +3,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,49 @@ async def test_calls_that_ask_at_once_each_get_their_own_answer(
             result = await execute(client, code)
 
     assert text_of(result) == "".join(name[-1] for name in names)
+
+
+MEET = "import curious\ncurious.meet(me='{me}', other='{other}', asks={asks})"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_question_never_goes_to_the_user_of_another_client(
+    mode: str, tmp_path: Path, running: MakeApp
+) -> None:
+    first, second = ada(), User(types.ElicitResult(action="accept", content={"name": "Eve"}))
+    results: dict[str, types.CallToolResult] = {}
+
+    async def meet(client: Client, me: str, other: str, *, asks: bool) -> None:
+        results[me] = await execute(client, MEET.format(me=me, other=other, asks=asks))
+
+    async with (
+        running(curious(tmp_path, "2025")) as toolfold,
+        Client(make_server(toolfold.app), mode=mode, elicitation_callback=first) as one,
+        Client(make_server(toolfold.app), mode=mode, elicitation_callback=second) as other,
+    ):
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(meet, one, "a", "b", asks=True))
+                tasks.start_soon(partial(meet, other, "b", "a", asks=False))
+
+    assert second.asked == []
+    assert "Eve" not in text_of(results["a"])
+    assert "Several calls of different users are under way" in text_of(results["a"])
+    assert text_of(results["b"]) == "met"
+
+
+async def test_two_calls_of_one_client_have_one_user(tmp_path: Path, running: MakeApp) -> None:
+    user = ada()
+    code = (
+        "import asyncio, curious\nawait asyncio.gather(\n"
+        "    curious.meet(me='a', other='b', asks=True),\n"
+        "    curious.meet(me='b', other='a', asks=False),\n)"
+    )
+    async with running(curious(tmp_path, "2025")) as toolfold:
+        async with Client(make_server(toolfold.app), elicitation_callback=user) as client:
+            result = await execute(client, code)
+
+    assert "Ada" in text_of(result)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -260,7 +260,7 @@ def test_a_crash_before_the_client_is_written_loses_nothing(machine: Machine) ->
 def test_a_broken_backup_is_named_and_not_overwritten(machine: Machine) -> None:
     machine.write("cursor", client_files.CURSOR)
     machine.run("install", "cursor")
-    [backup] = (machine.home / ".local/state/toolfold/backups").iterdir()
+    [backup] = (machine.home / ".local/state/toolfold/backups").glob("*.json")
     backup.write_text('{"steps": 3}')
 
     ran = machine.run("uninstall", "cursor")

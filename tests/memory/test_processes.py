@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 import pytest
-from conftest import running_memory
 from fakes import FakeEmbedder
+from memories import running_memory
 from stores import found
 
 from toolfold.memory.sqlite import SqliteStore
@@ -115,7 +115,8 @@ from pathlib import Path
 from toolfold.memory.database import Database
 
 def add(name):
-    return lambda connection: connection.execute("INSERT INTO namespaces (name) VALUES (?)", (name,))
+    insert = "INSERT INTO namespaces (name) VALUES (?)"
+    return lambda connection: connection.execute(insert, (name,))
 
 def names(connection):
     return sorted(name for (name,) in connection.execute("SELECT name FROM namespaces"))

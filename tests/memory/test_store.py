@@ -388,9 +388,7 @@ async def test_a_store_keeps_to_the_embedder_that_filled_it(
         "日本語",
     ],
 )
-async def test_no_query_is_a_syntax_error(
-    store: Store, embedder: FakeEmbedder, query: str
-) -> None:
+async def test_no_query_is_a_syntax_error(store: Store, embedder: FakeEmbedder, query: str) -> None:
     await add(store, "a b x y")
     await embed_all(store, embedder)
 

@@ -264,6 +264,23 @@ Monday before noon                       | 2026-05-11 | 2026-05-11T12:00
 until 3pm yesterday                      | 2026-05-12 | 2026-05-12T15:00
 yesterday in the evening                 | 2026-05-12T17:00 | 2026-05-13
 in the year 2024                         | 2024-01-01 | 2025-01-01
+the week before 3 May 2026               | 2026-04-26 | 2026-05-03
+the week after 3 April                   | 2026-04-04 | 2026-04-11
+the week of 2026-05-06                   | 2026-05-04 | 2026-05-11
+the day before 2026-05-03                | 2026-05-02 | 2026-05-03
+the month before 3 May                   | 2026-04-03 | 2026-05-03
+two weeks before 3 May                   | 2026-04-16 | 2026-04-23
+3 days after 2026-05-03                  | 2026-05-06 | 2026-05-07
+the Sunday before 6 May                  | 2026-05-03 | 2026-05-04
+the Monday after 6 May                   | 2026-05-11 | 2026-05-12
+the first half of March                  | 2026-03-01 | 2026-03-16
+the second half of 2025                  | 2025-07-02 | 2026-01-01
+Monday at 3:30 p.m.                      | 2026-05-11T15:00 | 2026-05-11T16:00
+between yesterday and 3 May 2026         | 2026-05-03 | 2026-05-13
+between 9am and 10am                     | 2026-05-13T09:00 | 2026-05-13T10:00
+by 3 May                                 | ever | 2026-05-04
+by 2024                                  | ever | 2025-01-01
+a quarter of an hour ago                 | 2026-05-13T10:10 | 2026-05-13T10:20
 """  # noqa: RUF001
 
 NOT_A_TIME = """
@@ -350,6 +367,17 @@ Black Friday
 August company
 an august person
 the decade
+at 13pm
+2026-05-03T25:00
+1850-01-01
+in H3 2025
+earlier in the list
+in 2024 people came
+in 2030 people will come
+what have you been up to for the weekend
+written by May
+by three people
+on 21 November, 2027
 June is a person
 dec 2025 value
 in dec format
@@ -441,6 +469,12 @@ def test_this_names_no_time_that_could_be_remembered(text: str) -> None:
         ("the second note of yesterday", "the second note"),
         ("in March  two   spaces stay", "two   spaces stay"),
         ("first last week then yesterday", "first then yesterday"),
+        ("what did she paint recently, on 3 May 2026", "what did she paint recently,"),
+        ("today I look for what we said in 2024", "today I look for what we said"),
+        ("what have you been up to lately", "what have you been up to"),
+        ("what were you up to yesterday", "what were you up to"),
+        ("late last night", "late"),
+        ("yesterday between friends", "between friends"),
     ],
 )
 def test_the_words_are_taken_out_and_the_rest_stays(text: str, rest: str) -> None:
@@ -477,6 +511,15 @@ def test_months_years_and_weeks_end_where_the_calendar_says(
     noon = datetime.fromisoformat(now).replace(hour=12, tzinfo=BERLIN)
 
     assert days(text, noon) == expected
+
+
+def test_tonight_is_found_once_it_has_begun() -> None:
+    evening = NOW.replace(hour=22)
+
+    assert find_time("tonight", now=NOW) is None
+    assert found("tonight", evening).range == TimeRange(
+        NOW.replace(hour=18, minute=0), datetime(2026, 5, 14, 5, tzinfo=BERLIN)
+    )
 
 
 def test_a_week_begins_on_the_day_that_was_chosen() -> None:

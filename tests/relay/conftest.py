@@ -3,14 +3,21 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from relay.peer import MODERN, Peer, is_alive, kill, processes_with, wait_until
+from relay.peer import (
+    MODERN,
+    Peer,
+    is_alive,
+    kill,
+    processes_with,
+    toolfold_command,
+    wait_until,
+)
 from support import test_server, write_config
 
 from toolfold import __version__
@@ -58,7 +65,7 @@ class User:
 
     def toolfold(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "toolfold", *arguments],
+            toolfold_command(*arguments),
             env=self.environ,
             cwd=self.project,
             capture_output=True,

@@ -18,11 +18,11 @@ MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 
 
-def toolfold_command(*arguments: str, version: str = __version__) -> list[str]:
+def toolfold_command(*arguments: str, version: str = __version__, patch: str = "") -> list[str]:
     """Return the command line of a toolfold, of another version if need be."""
     if version == __version__:
-        return [sys.executable, "-m", "toolfold", *arguments]
-    code = f"import sys, toolfold; toolfold.__version__ = {version!r}\n"
+        return [sys.executable, "-P", "-m", "toolfold", *arguments]
+    code = f"import sys, toolfold; toolfold.__version__ = {version!r}\n{patch}\n"
     code += "from toolfold.__main__ import main\nsys.exit(main())"
     return [sys.executable, "-c", code, *arguments]
 
@@ -101,9 +101,10 @@ class Peer:
         """Send a request and return its answer."""
         return self.answer_to(self.request(method, params))
 
-    def initialize(self) -> dict[str, Any]:
+    def initialize(self, capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
         about = {"name": "peer", "version": "1"}
-        params = {"protocolVersion": self.era, "capabilities": {}, "clientInfo": about}
+        capabilities = capabilities or {}
+        params = {"protocolVersion": self.era, "capabilities": capabilities, "clientInfo": about}
         answer = self.ask("initialize", params)
         self.send({"method": "notifications/initialized"})
         return answer

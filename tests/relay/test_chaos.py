@@ -10,7 +10,7 @@ import pytest
 from relay.conftest import User
 from relay.peer import LEGACY, MODERN, Peer, kill, text_of, wait_until
 
-from toolfold.relay.daemon import Daemon
+from toolfold.relay.daemon import DaemonHandle
 
 CLIENTS = 5
 CALLS = 4
@@ -86,7 +86,7 @@ def chaos(user: User, seconds: float) -> None:
 
 
 def _listens(user: User) -> bool:
-    found = Daemon(user.environ).connect()
+    found = DaemonHandle(user.environ).connect()
     if found is not None:
         found[0].close()
     return found is not None

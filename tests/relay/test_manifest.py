@@ -17,6 +17,7 @@ from toolfold.relay.manifest import (
     as_manifest,
     base_environ,
     deciding_project,
+    file_states,
     manifest_path,
 )
 from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS, built_in_answers
@@ -83,7 +84,7 @@ def test_answers_are_exact_while_their_files_are_as_they_were(tmp_path: Path) ->
     path = Path(manifest_path(str(tmp_path), world(tmp_path)))
     path.parent.mkdir()
     answers = {"legacy": {"tools/list": {"tools": ["kept"]}}}
-    path.write_text(as_manifest(answers, [str(watched), str(missing)], __version__))
+    path.write_text(as_manifest(answers, file_states([str(watched), str(missing)]), __version__))
     request = {"method": "tools/list"}
 
     def first(version: str = __version__) -> FirstAnswers:

@@ -22,7 +22,7 @@ from relay.peer import (
 from serving import descendants
 from support import test_server
 
-from toolfold.relay.daemon import Daemon, take_lock
+from toolfold.relay.daemon import DaemonHandle, take_lock
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -69,7 +69,7 @@ def _hold_lock(user: User) -> int:
     taken: list[int] = []
 
     def take() -> bool:
-        lock = take_lock(Daemon(user.environ).places.lock)
+        lock = take_lock(DaemonHandle(user.environ).places.lock)
         taken.extend([] if lock is None else [lock])
         return lock is not None
 
@@ -109,7 +109,7 @@ def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(us
 
     assert greeting["result"]["capabilities"]["tools"] == {"listChanged": True}
     assert "Servers are modules: see tools.servers()" in json.dumps(first)
-    assert not Path(Daemon(user.environ).places.socket).exists()
+    assert not Path(DaemonHandle(user.environ).places.socket).exists()
     (user.home / "go").touch()
     assert "Servers are modules: world" in json.dumps(_tools_in_the_end(peer))
     assert peer.run("import world\nworld.double(number=4)") == "8"
@@ -267,7 +267,7 @@ def test_a_daemon_without_clients_ends_and_leaves_nothing(user: User) -> None:
         assert peer.run("import world\nworld.double(number=2)") == "4"
     daemon = user.daemon()
     family = descendants(daemon) | {daemon}
-    places = Daemon(user.environ).places
+    places = DaemonHandle(user.environ).places
     assert Path(places.socket).exists()
 
     for peer in peers:

@@ -13,7 +13,7 @@ from serving import serve_command, serving
 from support import write_config
 
 from toolfold import __version__
-from toolfold.relay.daemon import Daemon
+from toolfold.relay.daemon import DaemonHandle
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -111,7 +111,7 @@ def test_a_project_file_waits_for_trust_and_then_serves_that_project_only(
 def test_an_older_daemon_finishes_its_runs_and_is_replaced(user: User, tmp_path: Path) -> None:
     go = tmp_path / "go"
     old = subprocess.Popen(toolfold_command("daemon", version="0.0.9"), env=user.environ)
-    wait_until(Path(Daemon(user.environ).places.socket).exists, "the old daemon listens")
+    wait_until(Path(DaemonHandle(user.environ).places.socket).exists, "the old daemon listens")
     early = user.connect(version="0.0.9")
     run = early.begin(f"import world\nworld.wait_for(path={str(go)!r})")
     wait_until(Path(f"{go}.waiting").exists, "a run is under way")
@@ -135,7 +135,7 @@ def test_a_loopback_port_serves_where_there_are_no_sockets(user: User) -> None:
     peer.initialize()
 
     assert peer.run("import world\nworld.double(number=2)") == "4"
-    places = Daemon(user.environ).places
+    places = DaemonHandle(user.environ).places
     port_file = Path(places.port_file)
     assert port_file.stat().st_mode & 0o777 == 0o600
     assert not Path(places.socket).exists()
@@ -153,7 +153,7 @@ def test_a_path_too_long_for_a_socket_is_no_obstacle(user: User, tmp_path: Path)
     peer = user.connect()
 
     assert peer.run("import world\nworld.double(number=2)") == "4"
-    socket = Path(Daemon(user.environ).places.socket)
+    socket = Path(DaemonHandle(user.environ).places.socket)
     assert socket.exists()
     assert socket.stat().st_mode & 0o777 == 0o600
     assert socket.parent.stat().st_mode & 0o777 == 0o700

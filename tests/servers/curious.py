@@ -73,8 +73,9 @@ class Curious:
         self._notes: list[str] = []
         self._calls: dict[str, Call] = {
             "note": self.note, "sign": self.sign, "pay": self.pay, "fill": self.fill,
-            "sample": self.sample, "insist": self.insist,
+            "sample": self.sample, "insist": self.insist, "meet": self.meet,
         }  # fmt: skip
+        self._arrived: dict[object, anyio.Event] = {}
         self.say("start")
 
     def say(self, what: str) -> None:
@@ -99,7 +100,8 @@ class Curious:
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         writes = [tool("note", "text", read_only=False), tool("sign", "document", read_only=False)]
         reads = [tool(name, read_only=True) for name in ("pay", "fill", "sample", "insist")]
-        return types.ListToolsResult(tools=writes + reads)
+        meet = tool("meet", "me", "other", "asks", read_only=True)
+        return types.ListToolsResult(tools=[*writes, *reads, meet])
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> Answer:
         return await self._calls[params.name](ctx, params)
@@ -121,6 +123,21 @@ class Curious:
             return answer
         self.say(f"sign {document} {answer.action}")
         return text({"action": answer.action, "content": answer.content})
+
+    async def meet(self, ctx: Any, params: types.CallToolRequestParams) -> Answer:
+        """Wait for a second call, and ask in the one that wants it."""
+        given = params.arguments or {}
+        self._arrived.setdefault(given["me"], anyio.Event()).set()
+        await self._arrived.setdefault(given["other"], anyio.Event()).wait()
+        if not given["asks"]:
+            await self._arrived.setdefault("asked", anyio.Event()).wait()
+            return text("met")
+        try:
+            answer = await asked(ctx, params, form(f"Who is {given['me']}?", NAME_FORM))
+            assert isinstance(answer, types.ElicitResult)
+            return text(answer.content)
+        finally:
+            self._arrived.setdefault("asked", anyio.Event()).set()
 
     async def pay(self, ctx: Any, params: types.CallToolRequestParams) -> Answer:
         request = page("Pay there.", "https://pay.example.org/7")

@@ -147,6 +147,11 @@ def image() -> None:
     serve_tools({name: answering(name) for name in results}, tools)
 
 
+def endless() -> None:
+    """Answer the call of `pour` with one line that never ends."""
+    serve_by_hand({"pour": {"type": "object"}}, is_endless=True)
+
+
 def serve_tools(calls: dict[str, Call], tools: list[Any], **handlers: Any) -> None:
     """Serve over stdio with the SDK; `calls` and `tools` may grow."""
     import mcp_types as types
@@ -165,7 +170,7 @@ def serve_tools(calls: dict[str, Call], tools: list[Any], **handlers: Any) -> No
     serve_stdio(server)
 
 
-def serve_by_hand(schemas: dict[str, Any]) -> None:
+def serve_by_hand(schemas: dict[str, Any], *, is_endless: bool = False) -> None:
     """Serve 2025-11-25 without the SDK, which would refuse to send such schemas."""
     tools = [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]
     for line in sys.stdin:
@@ -186,6 +191,8 @@ def serve_by_hand(schemas: dict[str, Any]) -> None:
             },
         }
         method = request["method"]
+        while is_endless and method == "tools/call":
+            sys.stdout.write("x" * 65536)
         answer: dict[str, Any] = {"error": {"code": -32601, "message": f"No method {method}"}}
         if method in results:
             answer = {"result": results[method]}
@@ -203,6 +210,7 @@ MODES: dict[str, Callable[..., None]] = {
     "dies": dies,
     "changes": changes,
     "image": image,
+    "endless": endless,
 }
 
 if __name__ == "__main__":

@@ -3,19 +3,21 @@
 `PORT` 0 takes a free one. The line `listening on http://127.0.0.1:PORT/mcp` says it is ready.
 Modes: `plain`; `busy N` answers the first N calls with 429 and `Retry-After: 1`; `unavailable N`
 the same with 503 and no hint; `auth VALUE` wants that `Authorization` header; `sse` is the legacy
-transport.
+transport; `json` answers without a stream; `old S` speaks 2025-11-25 only, always answers by a
+stream, and lets `put` wait for S seconds.
 """
 
 import json
 import socket
 import sys
 
+import anyio
 import uvicorn
 from mcp.server.sse import SseServerTransport
 from null import make_server
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,6 +41,29 @@ class Refusing:
             refusal = Response("busy", status_code=self._status, headers=self._headers)
             await refusal(scope, receive, send)
             return
+        await self._app(scope, replaying(body, receive), send)
+
+
+class Old:
+    """Knows no `server/discover`, and passes calls of `put` on after a while."""
+
+    def __init__(self, app: ASGIApp, *, delay_s: float) -> None:
+        self._app = app
+        self._delay_s = delay_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        request = json.loads(body)
+        if request.get("method") == "server/discover":
+            error = {"code": -32601, "message": "Method not found"}
+            answer = {"jsonrpc": "2.0", "id": request["id"], "error": error}
+            await JSONResponse(answer, status_code=404)(scope, receive, send)
+            return
+        if request.get("params", {}).get("name") == "put":
+            await anyio.sleep(self._delay_s)
         await self._app(scope, replaying(body, receive), send)
 
 
@@ -89,7 +114,9 @@ def sse_app() -> Starlette:
 def make_app(mode: str, argument: str) -> ASGIApp:
     if mode == "sse":
         return sse_app()
-    app: ASGIApp = make_server().streamable_http_app()
+    app: ASGIApp = make_server().streamable_http_app(json_response=mode == "json")
+    if mode == "old":
+        return Old(app, delay_s=float(argument or 0))
     if mode == "busy":
         return Refusing(app, times=int(argument), status=429, headers={"Retry-After": "1"})
     if mode == "unavailable":

@@ -4,6 +4,7 @@ Servers up to 2025-11-25 ask by a request of their own, which does not name the 
 Later ones answer the call with their questions and expect it again, with the answers.
 """
 
+from contextvars import ContextVar
 from typing import Any, Final
 
 import anyio
@@ -61,13 +62,18 @@ class Flights:
     ) -> types.ElicitResult | types.ErrorData:
         """Answer a question that came as a request of the server's own.
 
-        It goes to the newest call that has somebody to ask. A call whose question cannot be
-        answered fails, whatever the server would have made of that.
+        It goes to the user of the call on whose stream it came, or of all calls under way if they
+        have only one. A call whose question cannot be answered fails, whatever the server would
+        have made of that.
         """
-        askable = [flight for flight in self._flights if flight.ask is not None]
         if not self._flights:
             return _refusal("A question can be asked only while a call is under way.")
-        flight = (askable or self._flights)[-1]
+        flight = self._asked_about()
+        if flight is None:
+            return _refusal(
+                "Several calls of different users are under way, and which of them this question "
+                "is about cannot be told. Call again alone."
+            )
         try:
             question = read_question(self._server, params)
             with flight.clock.paused(), anyio.CancelScope() as asking:
@@ -78,6 +84,17 @@ class Flights:
             return _refusal(str(error))
         return _refusal("The call that this question is about has ended.")
 
+    def _asked_about(self) -> "_Flight | None":
+        """Return the call that a question is about, or another with the same user; None if unknown.
+
+        Over streamable HTTP, what comes on the stream of a request comes with its context.
+        """
+        flight = _on_the_way.get()
+        if flight in self._flights:
+            return flight
+        users = {each.ask.user if each.ask else each for each in self._flights}
+        return self._flights[-1] if len(users) == 1 else None
+
     async def _send(
         self,
         client: Client,
@@ -87,10 +104,12 @@ class Flights:
     ) -> AnswerT | types.InputRequiredResult:
         flight = _Flight(ask, self._timeout_s)
         self._flights.append(flight)
+        sent = _on_the_way.set(flight)
         try:
             with flight.scope:
                 return await client.session.send_request(request, kind)
         finally:
+            _on_the_way.reset(sent)
             self._flights.remove(flight)
             flight.end()
         raise flight.failure or MCPError(types.REQUEST_TIMEOUT, "Request timed out")
@@ -147,6 +166,9 @@ class _Flight:
         """Withdraw what is being asked: nobody waits for the answer."""
         for asking in self.asking:
             asking.cancel()
+
+
+_on_the_way: ContextVar[_Flight | None] = ContextVar("_on_the_way", default=None)
 
 
 def _refusal(message: str) -> types.ErrorData:

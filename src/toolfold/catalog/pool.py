@@ -5,6 +5,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -32,7 +33,6 @@ class UpstreamPool:
         self._make = make
         self._held: dict[tuple[object, ...], _Held] = {}
         self._owners: TaskGroup | None = None
-        self._sessions = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -54,8 +54,7 @@ class UpstreamPool:
         """Yield the upstream of `server`, shared unless its scope is one client's session."""
         key = _identity(server, start)
         if server.scope == "session":
-            self._sessions += 1
-            key = (key, self._sessions)
+            key = next((key, number) for number in count() if (key, number) not in self._held)
         held = self._held.get(key) or self._begin(key, server, start)
         held.leases += 1
         held.upstream.listeners.append(on_listing)
@@ -89,4 +88,5 @@ def _identity(server: ServerConfig, start: Start) -> tuple[object, ...]:
     anonymous = replace(server, source=Path())
     if server.transport != "stdio":
         return (anonymous,)
-    return anonymous, server.cwd or start.directory, shutil.which(server.command, path=start.path)
+    command = shutil.which(server.command, path=start.path)
+    return anonymous, server.cwd or start.directory, start.home, command

@@ -38,13 +38,22 @@ class Reply:
     content: dict[str, str | int | float | bool | list[str] | None] | None = None
 
 
-Ask = Callable[[Question], Awaitable[Reply]]
-"""Puts a question to the user and waits.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Puts questions to one user and waits."""
 
-Raises:
-    QuestionRefused: It cannot be put; the call that needs the answer fails.
-    QuestionExpired: Nobody replied in time; the run ends.
-"""
+    user: object
+    """Equal to that of another only if both reach the same person."""
+    put: Callable[[Question], Awaitable[Reply]]
+
+    async def __call__(self, question: Question) -> Reply:
+        """Return what the user replied.
+
+        Raises:
+            QuestionRefused: It cannot be put; the call that needs the answer fails.
+            QuestionExpired: Nobody replied in time; the run ends.
+        """
+        return await self.put(question)
 
 
 def read_question(asker: str, params: types.ElicitRequestParams) -> Question:
@@ -82,7 +91,7 @@ def unanswerable(question: Question, why: str) -> QuestionRefused:
 
 
 async def refuse(question: Question) -> Reply:
-    """Be the `Ask` of those who have no user to ask.
+    """Stand in for the `Ask` of those who have no user to ask.
 
     Raises:
         QuestionRefused: Always.

@@ -1,26 +1,36 @@
 """How one MCP server is reached, and what can be said of it when it is not."""
 
+import os
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TextIO
 
 import httpx2
-from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from toolfold.catalog.orphans import MARK, owner
+from toolfold.catalog.sse import sse_streams
+from toolfold.catalog.stdio import stdio_streams
+from toolfold.config.paths import make_private
 from toolfold.config.servers import ServerConfig
 
 _OVERLOADED = frozenset({429, 503})
 _DEFAULT_RETRY_AFTER_S = 1.0
 _LONGEST_RETRY_AFTER_S = 60.0
 _LAST_WORDS_CHARS = 400
+_LONGEST_ESCAPE: Final = 6
+_ENVELOPE_BYTES: Final = 64 * 1024
+
+
+def wire_bytes(result_bytes: int) -> int:
+    """Return how long one message may be that holds a result: each character may be escaped."""
+    return _LONGEST_ESCAPE * result_bytes + _ENVELOPE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +40,12 @@ class Start:
     directory: Path
     path: str
     """The PATH in which its command is found."""
+    home: str = ""
+    """The HOME of its user."""
+
+    def environ(self) -> dict[str, str]:
+        """Return what a server gets of its client's environment, whatever its entry says."""
+        return {"PATH": self.path} | ({"HOME": self.home} if self.home else {})
 
 
 class Line:
@@ -42,12 +58,17 @@ class Line:
         log_file: Path,
         on_end: Callable[[], None],
         auth: httpx2.Auth | None,
+        *,
+        max_message_bytes: int,
     ) -> None:
         self._config = config
         self._auth = auth
         self._start = start
         self._log_file = log_file
         self._on_end = on_end
+        self.max_message_bytes = max_message_bytes
+        self.has_overflowed = False
+        """Whether it ended because one message was longer than that."""
         self.busy_until = 0.0
         """Monotonic time before which an overloaded server asked not to be called."""
         self.refused_status: int | None = None
@@ -63,19 +84,44 @@ class Line:
             yield _WatchedStream(read, self._on_end), write
 
     async def _enter(self, stack: AsyncExitStack) -> tuple[Any, Any]:
+        if self._config.transport == "stdio":
+            log = stack.enter_context(self._open_log())
+            return await stack.enter_async_context(self._program_streams(log))
+        streams = http_streams(
+            self._config,
+            self._auth,
+            self._see,
+            max_message_bytes=self.max_message_bytes,
+            on_too_long=self._overflow,
+        )
+        return await stack.enter_async_context(streams)
+
+    def _program_streams(self, log: TextIO) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         config = self._config
-        if config.transport == "stdio":
-            self._log_file.parent.mkdir(parents=True, exist_ok=True)
-            log = stack.enter_context(self._log_file.open("w", encoding="utf-8"))
-            parameters = StdioServerParameters(
-                command=config.command,
-                args=list(config.args),
-                env={"PATH": self._start.path, **dict(config.env), MARK: owner()},
-                cwd=config.cwd or self._start.directory,
-                encoding_error_handler="replace",
-            )
-            return await stack.enter_async_context(stdio_client(parameters, errlog=log))
-        return await stack.enter_async_context(http_streams(config, self._auth, self._see))
+        program = StdioServerParameters(
+            command=config.command,
+            args=list(config.args),
+            env={**self._start.environ(), **dict(config.env)},
+            cwd=config.cwd or self._start.directory,
+            encoding_error_handler="replace",
+        )
+        if sys.platform == "win32":  # groups of processes are another matter there
+            return stdio_client(program, errlog=log)
+        return stdio_streams(
+            program, log=log, max_line_bytes=self.max_message_bytes, on_too_long=self._overflow
+        )
+
+    def _open_log(self) -> TextIO:
+        """Open the log anew, closed to other users: what servers print may be secret."""
+        directory = self._log_file.parent
+        for each in (directory.parent, directory):
+            make_private(each)
+        descriptor = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._log_file.chmod(0o600)
+        return os.fdopen(descriptor, "w", encoding="utf-8")
+
+    def _overflow(self) -> None:
+        self.has_overflowed = True
 
     async def _see(self, response: httpx2.Response) -> None:
         if response.status_code in _OVERLOADED:
@@ -100,31 +146,62 @@ async def http_streams(
     config: ServerConfig,
     auth: httpx2.Auth | None,
     see: Callable[[httpx2.Response], Awaitable[None]],
+    *,
+    max_message_bytes: int,
+    on_too_long: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Reach a server over HTTP, authorized by `auth`; every response is shown to `see`."""
+    """Reach a server over HTTP, authorized by `auth`; every response is shown to `see`.
 
-    def make_client(
-        headers: dict[str, str] | None = None,
-        timeout: httpx2.Timeout | None = None,
-        auth: httpx2.Auth | None = None,
-    ) -> httpx2.AsyncClient:
-        hooks = {"response": [see]}
-        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
+    A message longer than `max_message_bytes` fails the request that it answers. Where all messages
+    share one stream it ends that, and is told to `on_too_long`.
+    """
 
-    headers = dict(config.headers)
-    if config.transport == "sse":
-        connecting = sse_client(
-            config.url, headers=headers, auth=auth, httpx_client_factory=make_client
+    async def bound(response: httpx2.Response) -> None:
+        if response.headers.get("content-type", "").startswith("application/json"):
+            response.stream = _BoundedStream(response.stream, max_message_bytes)
+
+    client = httpx2.AsyncClient(
+        headers=dict(config.headers),
+        timeout=httpx2.Timeout(30.0, read=None),  # calls have a clock of their own
+        auth=auth,
+        event_hooks={"response": [see, bound]},
+    )
+    async with client:
+        connecting = (
+            sse_streams(
+                client, config.url, max_event_bytes=max_message_bytes, on_too_long=on_too_long
+            )
+            if config.transport == "sse"
+            else streamable_http_client(
+                config.url, http_client=client, max_sse_event_size=max_message_bytes
+            )
         )
         async with connecting as streams:
             yield streams
-        return
-    timeout = httpx2.Timeout(30.0, read=None)  # calls have a clock of their own
-    async with (
-        make_client(headers, timeout, auth) as client,
-        streamable_http_client(config.url, http_client=client) as streams,
-    ):
-        yield streams
+
+
+def is_too_long(message: str) -> bool:
+    """Whether an error that the SDK made out of a failed response says that it was too long."""
+    return "byte limit" in message and message.startswith(("SSE stream failed", "Failed to parse"))
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A body that fails when it has passed its bound; the SDK reads JSON of any length."""
+
+    def __init__(self, body: Any, max_bytes: int) -> None:
+        self._body = body
+        self._max_bytes = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._body:
+            size += len(chunk)
+            if size > self._max_bytes:
+                raise httpx2.StreamError(f"The answer exceeded the {self._max_bytes} byte limit.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
 
 
 def _retry_after_s(header: str | None, now: float) -> float:

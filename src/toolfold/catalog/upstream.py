@@ -9,6 +9,8 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,7 +29,7 @@ from toolfold.catalog.observed import ObservedShapes
 from toolfold.catalog.offers import KnownOffers, Offers
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import Line, Start
+from toolfold.catalog.transport import Line, Start, is_too_long, wire_bytes
 from toolfold.catalog.trouble import Trouble, first_line, without_secrets
 from toolfold.catalog.turns import Turn, Turns
 from toolfold.config.servers import ServerConfig, config_hash
@@ -56,7 +58,7 @@ class _Interrupted(UpstreamUnavailable):
 class Upstream:
     """An MCP server that we call."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the composition root hands it every part
         self,
         config: ServerConfig,
         *,
@@ -65,10 +67,12 @@ class Upstream:
         logins: Logins,
         log_file: Path,
         connect_timeout_s: float,
+        max_result_bytes: int,
     ) -> None:
         self.config = config
         self.listeners: list[Callable[[], None]] = []
         """Told whenever its tools have changed."""
+        self.on_connected: Callable[[], None] = lambda: None
         self.fault: str | None = None
         """Why it cannot be used right now, as a sentence without the server's name."""
         self.protocol: str | None = None
@@ -78,8 +82,16 @@ class Upstream:
         """What its tools were seen to return."""
         self._start = start
         self._login = StoredLogin(config, logins) if config.may_log_in else None
-        self._line = Line(config, start, log_file, lambda: None, self._login)
-        self._log_file = log_file
+        self._new_line = partial(
+            Line,
+            config,
+            start,
+            log_file,
+            self._lose,
+            self._login,
+            max_message_bytes=wire_bytes(max_result_bytes),
+        )
+        self._line = self._new_line()
         self._connect_timeout_s = connect_timeout_s
         self._state: Literal["idle", "connecting", "online", "closing"] = "idle"
         self._client: Client | None = None
@@ -235,8 +247,12 @@ class Upstream:
             return _Interrupted(
                 f"{self.name} is overloaded and asks to wait {wait:.0f} s; {name} was not done."
             )
+        if is_too_long(error.message):
+            return self._too_long(name, "It was done all the same.")
         if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
             self._lose()
+            if self._line.has_overflowed:
+                return self._too_long(name, "That ended the connection, for other calls too.")
             return _Interrupted(
                 f"{self.name} ended before {name} answered; whether it was done is not known. "
                 "The server is started again with the next call."
@@ -244,6 +260,13 @@ class Upstream:
         if refusal := self._refusal():
             return self._unavailable(refusal)
         return ToolFailed(f"{self.name}: {name} failed: {error.message}")
+
+    def _too_long(self, name: str, consequence: str) -> ToolFailed:
+        most = self._line.max_message_bytes
+        return ToolFailed(
+            f"{self.name} answered with more than {most:,} bytes while {name} was under way. "
+            f"{consequence} Ask for less: a page, fewer fields."
+        )
 
     async def _connected(self) -> Client:
         """Return the live client, connecting first if need be."""
@@ -265,7 +288,7 @@ class Upstream:
     async def _hold_connection(self) -> str | None:
         """Connect and stay until the connection is lost. Return the fault, if it never stood."""
         self._lost = anyio.Event()
-        self._line = line = Line(self.config, self._start, self._log_file, self._lose, self._login)
+        self._line = line = self._new_line()
         deadline = anyio.current_time() + self._connect_timeout_s
         try:
             with anyio.CancelScope(deadline=deadline) as handshake:
@@ -291,6 +314,7 @@ class Upstream:
     def _go_online(self, client: Client) -> None:
         self._state = "online"
         self._client = client
+        self.on_connected()
         self.protocol = client.protocol_version
         self.fault = None
         self._failures = 0
@@ -402,7 +426,7 @@ def _yielding(turn: Turn, ask: Ask) -> Ask:
         async with turn.yielded():
             return await ask(question)
 
-    return asking
+    return replace(ask, put=asking)
 
 
 async def _pages(client: Client) -> AsyncIterator[ListedTool]:

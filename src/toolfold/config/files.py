@@ -9,8 +9,10 @@ from toolfold.errors import ConfigError
 MAX_BYTES = 1024 * 1024
 
 
-def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
+def read_file(path: Path, *, max_bytes: int | None = MAX_BYTES) -> bytes | None:
     """Return what a regular file holds, or None when there is no file.
+
+    With None as `max_bytes` it may be of any size.
 
     Raises:
         ConfigError: It cannot be read, is no regular file, or is larger than `max_bytes`.
@@ -21,12 +23,12 @@ def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes | None:
         if not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError("is not a regular file")
         with path.open("rb") as file:
-            content = file.read(max_bytes + 1)
+            content = file.read(-1 if max_bytes is None else max_bytes + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}") from error
-    if len(content) > max_bytes:
+    if max_bytes is not None and len(content) > max_bytes:
         raise ConfigError(f"is larger than {max_bytes} bytes")
     return content
 

@@ -42,10 +42,19 @@ def make_directories(directories: Directories) -> None:
     """
     for directory in astuple(directories):
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            directory.chmod(0o700)
+            make_private(directory)
         except OSError as error:
             raise ConfigError(f"{directory}: cannot be made private: {error.strerror}") from error
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory, and close it to other users (mode 0700) even if it exists already.
+
+    Raises:
+        OSError: It cannot be made, or belongs to someone else.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
 
 
 def find_project(cwd: Path) -> Path | None:

@@ -157,6 +157,9 @@ class Config:
     search_path: str
     """The PATH in which their commands are found."""
 
+    home: str
+    """The HOME that they are given."""
+
     servers: tuple[ServerConfig, ...]
     """Those that may be started, sorted by name."""
 
@@ -202,6 +205,7 @@ def load_config(
         project=project,
         start_directory=project or cwd,
         search_path=environ.get("PATH", os.defpath),
+        home=environ.get("HOME", ""),
         servers=found.servers,
         faults=(*read.faults, *found.faults),
         settings=read.settings,
@@ -359,5 +363,5 @@ def _override(text: str) -> tuple[str, object]:
         raise ConfigError(f"--set takes KEY=VALUE, such as limits.calls=50; got {text!r}.")
     try:
         return key, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return key, value

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolfold.config.settings import load_config
+from toolfold.relay.manifest import NEEDED
 
 _STAND_IN = "x"
 
@@ -34,10 +35,7 @@ class _Asked(dict[str, str]):
 
     def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
         """Return what is there; else remember the name."""
-        if name in self or name.startswith(("TOOLFOLD_", "XDG_")) or name in _OURS:
+        if name in self or name in NEEDED or name.startswith("TOOLFOLD_"):
             return super().get(name, default)
         self.names.add(name)
         return _STAND_IN
-
-
-_OURS = frozenset({"HOME", "USERPROFILE", "PATH"})

@@ -139,7 +139,7 @@ class Runtime:
         files = StubFiles(self._catalog)
         async with self._sandbox.open(modules(self._catalog), names, files=files) as session:
             clock = PausableClock(self._limits.wall_time_s)
-            calls.ask = None if ask is None else RunAsk(ask, self._waiting, clock)
+            calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
             program = Program(source=plan.source, awaited=plan.awaited)
             return await session.run(program, calls.call, clock=clock)
 

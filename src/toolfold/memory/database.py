@@ -97,7 +97,7 @@ class Database:
         self._notice_fork()
         with self._writing, self._translated("does not take this, and is as it was before"):
             if self._writer is None:
-                self._writer = self._connect_to_write()
+                self._writer = self._connect_to_write_again()
             # SQLite skips the busy timeout when a read turns into a write.
             with _transaction(self._writer, "BEGIN IMMEDIATE"):
                 return work(self._writer)
@@ -137,6 +137,15 @@ class Database:
             connection.execute("PRAGMA secure_delete = ON")
             undo.pop_all()
         return connection
+
+    def _connect_to_write_again(self) -> sqlite3.Connection:
+        """Try what failed when the file was opened: it could be read, so it is write-protected."""
+        try:
+            return self._connect_to_write()
+        except sqlite3.OperationalError as error:
+            if _primary_code(error) in _UNWRITABLE:
+                error.sqlite_errorcode = sqlite3.SQLITE_READONLY
+            raise
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Take the steps that are missing, one process at a time."""

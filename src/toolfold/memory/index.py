@@ -29,6 +29,9 @@ _SATURATION: Final = 1.2
 _LENGTH_PENALTY: Final = 0.75
 _LEAST_RARITY: Final = 1e-6
 
+# Eight bytes each. Until something is written, the words of one query serve for the next.
+_MOST_POSTINGS: Final = 2_000_000
+
 _FIRST_CAPACITY: Final = 256
 # As many rows as fit into a processor's cache once they are floats.
 _BLOCK_ROWS: Final = 1_024
@@ -56,6 +59,13 @@ class Point(NamedTuple):
     vector: bytes | None
 
 
+class Postings(NamedTuple):
+    """The rows that have a term, and what it is worth in each."""
+
+    rows: NDArray[np.int32]
+    worth: Floats
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
     """Rows of the index by what they are worth, best first, and how many match at all."""
@@ -72,13 +82,16 @@ class Index:
     def __init__(self, dimensions: int) -> None:
         self.changed = 0
         self._dimensions = dimensions
-        self._counted = 0, 1.0
+        # How many notes there are, and how many words they have on average.
+        self._live = 0, 1.0
+        self._terms: dict[str, Postings] = {}
         self._block = np.empty((_BLOCK_ROWS, dimensions), np.float32)
         self._size = 0
         self._numbers = np.zeros(_FIRST_CAPACITY, np.int64)
         self._points = np.zeros(_FIRST_CAPACITY, _POINT)
         self._levels = np.zeros((_FIRST_CAPACITY, dimensions), np.int8)
-        self._beside = np.full((_FIRST_CAPACITY, 2 * len(WEIGHTS)), -1, np.int32)
+        # Side by side in memory, because each is gone through as a whole.
+        self._beside = np.full((2 * len(WEIGHTS), _FIRST_CAPACITY), -1, np.int32).T
 
     def __len__(self) -> int:
         return self._size
@@ -106,28 +119,48 @@ class Index:
         moved = np.concatenate([before["thread"][before["is_live"]], after["thread"]])
         self._relink(rows, np.unique(moved[moved >= 0]))
         words = self.points["words"][self.points["is_live"]]
-        self._counted = len(words), float(words.mean()) if len(words) else 1.0
+        self._live = len(words), float(words.mean()) if len(words) else 1.0
+        self._terms.clear()
 
     def rows_of(self, numbers: Rows) -> Rows:
         """Return the rows of these notes, without those that are not in the index."""
-        rows = np.searchsorted(self.numbers, numbers)
-        is_known = rows < self._size
-        is_known[is_known] = self.numbers[rows[is_known]] == numbers[is_known]
-        return rows[is_known]
+        if not self._size:
+            return np.zeros(0, np.int64)
+        first, last = int(self.numbers[0]), int(self.numbers[-1])
+        if last - first == self._size - 1:  # no gaps, which saves most of the time
+            found: Rows = numbers[(numbers >= first) & (numbers <= last)] - first
+            return found
+        rows = np.searchsorted(self.numbers, numbers).clip(max=self._size - 1)
+        known: Rows = rows[self.numbers[rows] == numbers]
+        return known
 
-    def score_words(self, occurrences: Iterable[Rows]) -> Floats:
-        """Return the BM25 of every row.
+    def known_terms(self, terms: Iterable[str]) -> dict[str, Postings]:
+        """Return what is kept of these terms since the last change."""
+        return {term: self._terms[term] for term in terms if term in self._terms}
 
-        Each of `occurrences` is of one word: the notes that have it, as often as they have it.
+    def learn_term(self, term: str, numbers: Rows, *, is_current: bool) -> Postings:
+        """Return the BM25 of the rows that have a term, and keep it if it is of this moment.
+
+        `numbers` are of the notes that have the term, ascending, as often as they have it.
         """
+        rows, times = _counted(self.rows_of(numbers))
+        count, mean = self._live
+        rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
+        share = self.points["words"][rows] / mean
+        held_back = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share)
+        worth = rarity * times * (_SATURATION + 1) / (times + held_back)
+        postings = Postings(rows.astype(np.int32), worth.astype(np.float32))
+        if is_current:
+            if sum(len(each.rows) for each in self._terms.values()) > _MOST_POSTINGS:
+                self._terms.clear()
+            self._terms[term] = postings
+        return postings
+
+    def score_words(self, terms: Iterable[Postings]) -> Floats:
+        """Return the BM25 of every row, for all of these terms together."""
         scores = np.zeros(self._size, np.float32)
-        count, mean = self._counted
-        for numbers in occurrences:
-            rows, times = np.unique(self.rows_of(numbers), return_counts=True)
-            rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
-            share = self.points["words"][rows] / mean
-            held_back = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share)
-            scores[rows] += rarity * times * (_SATURATION + 1) / (times + held_back)
+        for rows, worth in terms:
+            scores[rows] += worth
         return scores
 
     def match(self, words: Floats, vector: Floats, among: Mask, *, depth: int) -> Matched:
@@ -151,7 +184,8 @@ class Index:
             self._numbers = np.concatenate([self._numbers, np.zeros_like(self._numbers)])
             self._points = np.concatenate([self._points, np.zeros_like(self._points)])
             self._levels = np.concatenate([self._levels, np.zeros_like(self._levels)])
-            self._beside = np.concatenate([self._beside, np.full_like(self._beside, -1)])
+            sides = np.concatenate([self._beside.T, np.full_like(self._beside.T, -1)], axis=1)
+            self._beside = sides.T
         self._numbers[self._size : size] = numbers
         self._size = size
 
@@ -218,6 +252,14 @@ class Index:
         near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
         found: Floats = np.nan_to_num(near, copy=False)
         return found
+
+
+def _counted(rows: Rows) -> tuple[Rows, Rows]:
+    """Return each of these ascending rows once, and how often it is there."""
+    is_first = np.ones(len(rows), np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=is_first[1:])
+    starts = np.flatnonzero(is_first)
+    return rows[starts], np.diff(starts, append=len(rows))
 
 
 def _best(scores: Floats, mask: Mask, limit: int) -> tuple[Rows, Floats]:

@@ -70,15 +70,20 @@ class Matcher:
         if held is None:
             return None
         terms = self._stemmer.terms(telling_words(query.text))
-        found = list(occurrences(connection, namespace, terms))
+        index = held.index
         with held.lock:
-            index = held.index
             _follow(connection, namespace, index, state.changed)
+            known = index.known_terms(terms)
+        found = occurrences(connection, namespace, [term for term in terms if term not in known])
+        with held.lock:
+            # Others may have gone ahead of what this transaction sees.
+            is_current = index.changed == state.changed
+            for term, numbers in found.items():
+                known[term] = index.learn_term(term, numbers, is_current=is_current)
             among = _among(connection, namespace, index, query.wanted)
-            scores = index.score_words(found)
             vector = np.array(query.vector, np.float32)
-            matched = index.match(scores, vector, among, depth=depth)
-            return _matches(index, matched)
+            scores = index.score_words(known.values())
+            return _matches(index, index.match(scores, vector, among, depth=depth))
 
     def _use(self, namespace: int, embedder: str | None) -> _Held | None:
         with self._lock:

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from toolfold.embedding import Embedder, quantize
 from toolfold.errors import StoreError
+from toolfold.memory.background import in_background
 from toolfold.memory.store import Embedded, Store
 
 _log = logging.getLogger(__name__)
@@ -45,10 +46,8 @@ class Meaning:
             StoreError: The vectors in the store are from another embedder.
         """
         await self._store.adopt(self._embedder.name, self._embedder.dimensions)
-        async with anyio.create_task_group() as background:
-            background.start_soon(self._keep_embedding)
+        async with in_background(self._keep_embedding):
             yield
-            background.cancel_scope.cancel()
 
     def want(self, keys: Iterable[int]) -> None:
         """Embed these notes soon."""

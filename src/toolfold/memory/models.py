@@ -122,6 +122,7 @@ class CompactHealthInfo(NamedTuple):
 
 def preview(content: str) -> str:
     """Return the beginning of a text, on one line."""
+    content = content.strip()
     line = " ".join(content[: 4 * PREVIEW_CHARS].split())
     if len(line) <= PREVIEW_CHARS and len(content) <= 4 * PREVIEW_CHARS:
         return line

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from toolfold.errors import StoreError
+from toolfold.memory.background import in_background
 from toolfold.memory.database import Database
 from toolfold.memory.filters import condition
 from toolfold.memory.models import Draft, Note
@@ -76,10 +77,8 @@ class SqliteStore:
         """
         await anyio.to_thread.run_sync(self._database.open)
         try:
-            async with anyio.create_task_group() as background:
-                background.start_soon(self._keep_warm)
+            async with in_background(self._keep_warm):
                 yield
-                background.cancel_scope.cancel()
         finally:
             self._database.close()
 

@@ -16,6 +16,7 @@ from toolfold.memory.timereader import (
     month,
     year,
 )
+from toolfold.memory.timerelative import VAGUE_WORDS
 from toolfold.memory.timespans import (
     Span,
     add_days,
@@ -42,7 +43,16 @@ _SKIPPED = {"in", "on", "at", "during", "over", "within", "throughout", "from", 
 # A time after one of these is yet to come, or comes again and again.
 _BLOCKING = {"next", "coming", "upcoming", "following", "every", "each", "later", "tomorrow"}
 _TO = ("to", "until", "till", "through", "up to")
-_OPEN = {"since": "since", "after": "after", "before": "before", "until": "until", "till": "until"}
+_OPEN = {
+    "since": "since",
+    "after": "after",
+    "before": "before",
+    "until": "until",
+    "till": "until",
+    "by": "until",
+}
+# What somebody is "up to" is what they do.
+_BUSY = {"am", "are", "be", "been", "get", "got", "is", "was", "were", "you", "they", "he", "she"}
 _OPEN_PHRASES = {"up to": "until", "up until": "until", "prior to": "before", "ever since": "since"}
 _BEGINNERS = frozenset(
     {*_SKIPPED, *_OPEN, "between", "around", "about", "back", "sometime", "earlier", "up", "prior"}
@@ -53,12 +63,12 @@ _YEARS = re.compile(r"((?:19|20|21)\d\d)[-\u2013]((?:19|20|21)\d\d)")
 _DATES = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
-def phrase(words: Words) -> tuple[int, Span] | None:
-    """Return the time that the words name from where they begin, and where it ends.
+def phrase(words: Words) -> tuple[int, Span | None] | None:
+    """Return where the words that name a time end, and the time; None if they name none.
 
-    None if they name none, or one that is yet to begin: nothing is remembered from then.
+    There is no time where it is yet to begin: nothing is remembered from then.
     """
-    i = words.begin
+    i, ahead = words.begin, None
     word = words.word(i)
     if not (word in _BEGINNERS or may_begin(word)) or words.before(i) in _BLOCKING:
         return None
@@ -66,16 +76,18 @@ def phrase(words: Words) -> tuple[int, Span] | None:
         found = rule(words, i)
         if found is not None and words.follows(found.end) not in {"tomorrow", "next"}:
             span = found.resolve(words.now)
-            if not is_before(words.now, span.start) and is_before(span.start, span.end):
+            if is_before(words.now, span.start):
+                ahead = (found.end, None)
+            elif is_before(span.start, span.end):
                 return found.end, span
-    return None
+    return ahead
 
 
 def _open(words: Words, i: int) -> Match | None:
     """Read `since …`, `after …`, `before …`, `until …`, `from … on`."""
     side, k = _side(words, i)
     found = moment(words, k) if side else None
-    if found is None or (found.kind == "month" and _is_doubtful(words, found.end, side)):
+    if found is None or _is_doubtful(words, i, found, side):
         return None
 
     def resolve(bound: datetime) -> Span:
@@ -97,9 +109,17 @@ def _side(words: Words, i: int) -> tuple[str, int]:
     return _OPEN.get(words.word(i), ""), i + 1
 
 
-def _is_doubtful(words: Words, end: int, side: str) -> bool:
-    is_verb = is_weak_month(words, end - 1) and side in {"before", "after"}
-    return is_verb or is_person(words, end)
+def _is_doubtful(words: Words, i: int, found: Match, side: str) -> bool:
+    """Tell whether it may mean something else: `before may I`, `since May left`, `up to lately`."""
+    last = words.tokens[found.end - 1].word
+    if words.word(i) == "by":
+        return found.kind not in {"day", "period", "year"}
+    if words.word(i) == "up" and (words.before(i) in _BUSY or last in VAGUE_WORDS):
+        return True
+    if found.kind != "month":
+        return False
+    is_verb = is_weak_month(words, found.end - 1) and side in {"before", "after"}
+    return is_verb or is_person(words, found.end)
 
 
 def _cut(words: Words, found: Match, side: str, span: Span) -> Span:

@@ -108,9 +108,7 @@ def months_from(start: datetime, count: int) -> Span:
 
 
 def unit_around(moment: datetime, unit: str, *, week_start: int) -> Span:
-    """Return the calendar day, week, month, quarter or year that holds `moment`."""
-    if unit == "day":
-        return days_from(moment, 1)
+    """Return the calendar week, month, quarter or year that holds `moment`."""
     if unit == "week":
         return days_from(add_days(moment, -((moment.weekday() - week_start) % 7)), 7)
     months = _MONTHS[unit]
@@ -195,6 +193,12 @@ def third(span: Span, number: int) -> Span:
         raise ValueError("too short to have thirds")
     first = add_days(span.start, number * size)
     return Span(first, span.end if number == 2 else add_days(first, size))
+
+
+def half(span: Span, is_first: bool) -> Span:
+    """Return the first or the second half, in whole days."""
+    middle = add_days(span.start, (span.end.date() - span.start.date()).days // 2)
+    return Span(span.start, middle) if is_first else Span(middle, span.end)
 
 
 def latest_weekday(bound: datetime, weekday: int) -> Span:

@@ -11,16 +11,18 @@ What is ambiguous is read the same way each time, and relative to the `now` that
 - `5/3/2026` and `3.5.2026` are both 3 May: slashes put the month first, dots the day.
 - What is yet to come, `tomorrow` or `next week`, is not found: nothing is remembered from then.
 
-Of several times in a text the first counts.
+Of several times in a text the first with a year counts, else the first, and `recently` last.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from toolfold.memory.timeranges import phrase
 from toolfold.memory.timereader import MONTHS, WEEKDAYS, Words
-from toolfold.memory.timespans import add_days, add_months, earliest, is_before, midnight
-from toolfold.memory.timetokens import tokenize
+from toolfold.memory.timerelative import VAGUE_WORDS
+from toolfold.memory.timespans import Span, add_days, add_months, earliest, is_before, midnight
+from toolfold.memory.timetokens import Token, tokenize
 
 _MAX_CHARS = 4_000
 # Not by strftime, which speaks the language of the machine.
@@ -48,28 +50,45 @@ class TimeFound:
 
 
 def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | None:
-    """Return the first past or present time that `text` names, or None.
+    """Return the past or present time that `text` names, or None.
 
     `now` must know its time zone, in which words are understood; with a `ZoneInfo` days are right
     across changes of the clock. Weeks begin on `week_start`, 0 for Monday. Never raises. Reads the
     first 4,000 characters, in time proportional to them: what is longer is no question.
     """
     tokens = tokenize(text[:_MAX_CHARS])
-    for i in range(len(tokens)):
-        words = Words(tokens, now=now, week_start=week_start, begin=i)
+    best: TimeFound | None = None
+    best_rank = 0
+    for first, last, span in _times(tokens, now, week_start):
+        if (rank := _rank(tokens[first:last])) > best_rank:
+            start, stop = tokens[first].start, tokens[last - 1].end
+            rest = _without(text, start, stop)
+            best_rank = rank
+            best = TimeFound(range=TimeRange(span.start, span.end), span=(start, stop), rest=rest)
+    return best
+
+
+def _times(
+    tokens: Sequence[Token], now: datetime, week_start: int
+) -> Iterator[tuple[int, int, Span]]:
+    """Yield every time that is named, with the tokens that name it."""
+    i = 0
+    while i < len(tokens):
         try:
-            found = phrase(words)
+            found = phrase(Words(tokens, now=now, week_start=week_start, begin=i))
         except (ValueError, OverflowError):  # `31 June`, `9999 years ago`: beyond the calendar
-            continue
-        if found is not None:
-            end, span = found
-            start, stop = tokens[i].start, tokens[end - 1].end
-            return TimeFound(
-                range=TimeRange(span.start, span.end),
-                span=(start, stop),
-                rest=_without(text, start, stop),
-            )
-    return None
+            found = None
+        if found is not None and found[1] is not None:
+            yield i, found[0], found[1]
+        i = found[0] if found is not None else i + 1
+
+
+def _rank(tokens: Sequence[Token]) -> int:
+    """Return how telling these words are: with a year, without, or but `recently`."""
+    words = {token.word for token in tokens}
+    if words & VAGUE_WORDS:
+        return 1
+    return 3 if any(word[:4].isdecimal() for word in words if len(word) >= 4) else 2
 
 
 def _without(text: str, start: int, stop: int) -> str:

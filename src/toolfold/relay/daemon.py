@@ -4,7 +4,9 @@ import _socket
 import os
 import sys
 
-from toolfold.relay.places import Misplaced, Places
+from toolfold import __version__
+from toolfold.relay.places import Misplaced, Places, is_private
+from toolfold.relay.wire import WIRE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LOG_BYTES = 5_000_000
 _LAST_WORDS_BYTES = 800
+_MOST_DESCRIPTORS = 4096
 # What a daemon is given of the environment of the relay that happens to start it. Variables of
 # servers are not among them: those come with each client.
 _PASSED_ON = frozenset(
@@ -23,8 +26,8 @@ _PASSED_ON = frozenset(
 )
 
 
-class Daemon:
-    """The daemon of one user and data directory, whether it runs or not."""
+class DaemonHandle:
+    """The daemon of one user and data directory as seen from outside, whether it runs or not."""
 
     def __init__(self, environ: "Mapping[str, str]") -> None:
         self._environ = environ
@@ -35,11 +38,27 @@ class Daemon:
         """Return a connection and the token to show first, or None when nobody listens."""
         try:
             return self._connect()
-        except OSError:
+        except (OSError, ValueError):
             return None
+
+    def hello(self, kind: str, token: str, nonce: str) -> "dict[str, object]":
+        """Return what every connection begins with; it shows that we know the token."""
+        proof = self.proof(token, f"client:{nonce}")
+        about = {"wire": WIRE, "version": __version__, "nonce": nonce, "proof": proof}
+        return {"kind": kind, **about}
+
+    def proof(self, token: str, nonce: str) -> str:
+        """Return what only somebody who knows the token can say to `nonce`; "" without a token."""
+        if not token:
+            return ""
+        import hmac
+
+        return hmac.new(token.encode(), nonce.encode(), "sha256").hexdigest()
 
     def _connect(self) -> "tuple[_socket.socket, str]":
         if not self.uses_port:
+            if not is_private(os.path.dirname(self.places.socket)):
+                raise OSError("others could have put that socket there")
             link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
             return _connected(link, self.places.socket), ""
         with open(self.places.port_file) as file:
@@ -85,7 +104,8 @@ class Daemon:
             return ""
 
     def _spawn(self, lock: int) -> None:
-        command = [sys.executable, "-m", "toolfold", "daemon", "--lock", str(lock)]
+        # -P: a module in the directory where we happen to be must not be taken for one of ours.
+        command = [sys.executable, "-P", "-m", "toolfold", "daemon", "--lock", str(lock)]
         environ = {
             name: value
             for name, value in self._environ.items()
@@ -120,9 +140,14 @@ def take_lock(path: str) -> int | None:
             import fcntl
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError as error:
+        os.close(descriptor)
+        if sys.platform == "win32":
+            return None
+        raise Misplaced(f"{path}: cannot be locked: {error.strerror}.") from error
     return descriptor
 
 
@@ -157,6 +182,8 @@ def _fork_away(command: list[str], environ: dict[str, str], log: int, lock: int)
             for source, target in ((nothing, 0), (log, 1), (log, 2)):
                 os.dup2(source, target)
             os.set_inheritable(lock, True)
+            os.closerange(3, lock)
+            os.closerange(lock + 1, max(_MOST_DESCRIPTORS, log + 1))
             os.chdir("/")
             os.execve(command[0], command, environ)  # noqa: S606
     finally:

@@ -4,8 +4,9 @@ import os
 import time
 
 from toolfold import __version__
-from toolfold.relay.daemon import Daemon
-from toolfold.relay.wire import WIRE, Lines, decode, encode
+from toolfold.relay.daemon import DaemonHandle
+from toolfold.relay.places import Misplaced
+from toolfold.relay.wire import Lines, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
             ...
 
         def parted(self) -> None:
-            """The daemon is gone."""
+            """The daemon is gone, and nothing more will be heard of it."""
             ...
 
         def gave_up(self, reason: str) -> None:
@@ -38,19 +39,28 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 65_536
+_MUCH = 1_000_000
 _POLL_S = 0.02
-_START_S = 60.0
-_GREETING_S = 60.0
+_REACH_S = 60.0
 _STARTS = 2
+_GREETINGS = 4
 
 _AWAY, _STARTING, _GREETING, _OPEN = range(4)
 
 
 class Link:
-    """A connection to the daemon, or the attempt to have one."""
+    """A connection to the daemon, or the attempt to have one.
+
+    It never waits: what the daemon does not take yet is kept until `flush`. Otherwise both sides
+    could wait for each other to read.
+    """
 
     def __init__(
-        self, daemon: Daemon, world: "dict[str, Any]", environ: "Mapping[str, str]", owner: "Owner"
+        self,
+        daemon: DaemonHandle,
+        world: "dict[str, Any]",
+        environ: "Mapping[str, str]",
+        owner: "Owner",
     ) -> None:
         self.client = os.urandom(8).hex()
         """Our name at the daemon, whichever it is."""
@@ -60,14 +70,28 @@ class Link:
         self._environ = environ
         self._owner = owner
         self._lines = Lines()
+        self._unsent = bytearray()
+        self._is_broken = False
         self._phase = _AWAY
         self._deadline = 0.0
         self._starts = 0
+        self._greetings = 0
+        self._proof = ""
 
     @property
     def is_away(self) -> bool:
         """Whether there is no daemon, and no attempt to reach one."""
         return self._phase == _AWAY
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether there is something to `flush`."""
+        return bool(self._unsent)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether so much is unsent that nothing should be added."""
+        return len(self._unsent) > _MUCH
 
     @property
     def patience_s(self) -> float | None:
@@ -79,40 +103,62 @@ class Link:
     def reach(self) -> None:
         """Begin to reach the daemon, unless that has begun."""
         if self._phase == _AWAY:
-            self._starts = 0
+            self._starts = self._greetings = 0
             self._phase = _STARTING
-            self._deadline = time.monotonic() + _START_S
+            self._deadline = time.monotonic() + _REACH_S
             self.step()
 
     def step(self) -> None:
         """Go on towards the daemon, if we are on the way."""
         if self._phase == _STARTING:
-            self._try()
+            try:
+                self._try()
+            except Misplaced as error:
+                self._give_up(str(error))
         if self._phase in {_STARTING, _GREETING} and time.monotonic() > self._deadline:
             self._give_up(self._no_daemon("did not answer in time"))
 
     def send(self, content: bytes) -> None:
-        """Send to the daemon. If it is gone, the owner is told."""
+        """Send to the daemon, at once or later. One that is gone is told nothing.
+
+        That it is gone is only noticed once all that it said before was heard: what it has begun or
+        answered must not be asked again.
+        """
+        if not self._is_broken:
+            self._unsent += content
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what the daemon takes now of what is unsent."""
         assert self.socket is not None  # noqa: S101
         try:
-            self.socket.sendall(content)
+            while self._unsent:
+                del self._unsent[: self.socket.send(self._unsent)]
+        except BlockingIOError:
+            return
         except OSError:
-            self._part()
+            self._is_broken = True
+            self._unsent.clear()
 
     def hear(self) -> None:
         """Take in what the daemon sent."""
-        assert self.socket is not None  # noqa: S101
+        link = self.socket
+        assert link is not None  # noqa: S101
         try:
-            chunk = self.socket.recv(_CHUNK)
+            chunk = link.recv(_CHUNK)
+        except BlockingIOError:
+            return
         except OSError:
             chunk = b""
         if not chunk:
             self._part()
             return
         for line in self._lines.feed(chunk):
+            if self.socket is not link:
+                return  # what is left was said by one that we left
             if self._phase == _GREETING:
                 self._hear_greeting(decode(line) or {})
-            elif self._phase == _OPEN:
+            else:
                 self._owner.heard(line)
 
     def _try(self) -> None:
@@ -125,15 +171,24 @@ class Link:
             self._give_up(self._no_daemon("ended as soon as it was started"))
 
     def _greet(self, link: "_socket.socket", token: str) -> None:
-        self.socket = link
-        self._lines = Lines()
+        self._greetings += 1
+        if self._greetings > _GREETINGS:
+            link.close()
+            self._give_up(self._no_daemon("ends when it is spoken to"))
+            return
+        link.setblocking(False)
+        self.socket, self._is_broken = link, False
+        self._lines, self._unsent = Lines(), bytearray()
         self._phase = _GREETING
-        self._deadline = time.monotonic() + _GREETING_S
-        about = {"wire": WIRE, "version": __version__, "token": token, "pid": os.getpid()}
-        self.send(encode({**about, "kind": "mcp", "client": self.client, **self._world}))
+        nonce = os.urandom(16).hex()
+        self._proof = self._daemon.proof(token, f"daemon:{nonce}")
+        about = {"pid": os.getpid(), "client": self.client, **self._world}
+        self.send(encode(self._daemon.hello("mcp", token, nonce) | about))
 
     def _hear_greeting(self, message: "dict[str, Any]") -> None:
-        if "error" in message:
+        if _number(message.get("version", __version__)) < _number(__version__):
+            self._replace()
+        elif "error" in message:
             self._give_up(str(message["error"]))
         elif "needs" in message:
             self._present(message)
@@ -141,13 +196,17 @@ class Link:
             self._phase = _OPEN
             self._owner.greeted(message.get("lost") or {})
 
+    def _replace(self) -> None:
+        """Have an older daemon make room, and start our own."""
+        self.send(encode({"drain": True}))
+        self._close()
+        self._phase = _STARTING
+        self._starts = 0
+
     def _present(self, greeting: "dict[str, Any]") -> None:
-        """Give the variables that the configuration names; have an older daemon replaced."""
-        if _number(greeting.get("version")) < _number(__version__):
-            self.send(encode({"drain": True}))
-            self._close()
-            self._phase = _STARTING
-            self._starts = 0
+        """Give the variables that the configuration names, to nobody but the daemon."""
+        if greeting.get("proof") != self._proof:
+            self._give_up("Somebody else answers in the daemon's place; nothing was sent to it.")
             return
         variables = {
             name: self._environ[name] for name in greeting["needs"] if name in self._environ
@@ -171,6 +230,7 @@ class Link:
         if self.socket is not None:
             self.socket.close()
             self.socket = None
+            self._unsent.clear()
 
     def _no_daemon(self, reason: str) -> str:
         words = self._daemon.last_words().splitlines()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-_NEEDED = frozenset(
+NEEDED = frozenset(
     {
         *("HOME", "USERPROFILE", "PATH"),
         *(f"XDG_{kind}_HOME" for kind in ("CONFIG", "DATA", "CACHE", "STATE")),
@@ -32,7 +32,7 @@ def base_environ(environ: "Mapping[str, str]") -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name in _NEEDED or name.startswith("TOOLFOLD_")
+        if name in NEEDED or name.startswith("TOOLFOLD_")
     }
 
 
@@ -65,10 +65,14 @@ def manifest_path(cache: str, world: "Mapping[str, Any]", *, is_users: bool = Fa
     return os.path.join(cache, "manifests", f"{name}.json")
 
 
-def as_manifest(answers: "Mapping[str, Any]", watched: "Iterable[str]", version: str) -> str:
-    """Return the text of a manifest that is exact while the files `watched` stay as they are."""
-    states = {path: file_state(path) for path in watched}
+def as_manifest(answers: "Mapping[str, Any]", states: "Mapping[str, Any]", version: str) -> str:
+    """Return the text of a manifest that is exact while files are as `file_states` said."""
     return json.dumps({"version": version, "watched": states, "answers": answers})
+
+
+def file_states(paths: "Iterable[str]") -> "dict[str, list[int] | None]":
+    """Return how files are now."""
+    return {path: file_state(path) for path in paths}
 
 
 class FirstAnswers:

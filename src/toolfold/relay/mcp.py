@@ -11,12 +11,24 @@ import sys
 import time
 
 from toolfold import __version__
-from toolfold.relay.daemon import Daemon
+from toolfold.relay.conversation import Conversation
+from toolfold.relay.daemon import DaemonHandle
 from toolfold.relay.link import Link
 from toolfold.relay.manifest import FirstAnswers, base_environ
 from toolfold.relay.places import Misplaced
 from toolfold.relay.surface import LISTS
-from toolfold.relay.wire import Lines, decode, encode, failure, key_of, protocol_of, write_all
+from toolfold.relay.wire import (
+    LONGEST_LINE,
+    Lines,
+    decode,
+    encode,
+    failure,
+    key_of,
+    protocol_of,
+    refusal,
+    what_is_wrong,
+    write_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,21 +84,17 @@ class Relay:
     """One client, and the daemon as long as it lives."""
 
     def __init__(self, world: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
-        daemon = Daemon(environ)
+        daemon = DaemonHandle(environ)
         self._first = FirstAnswers(daemon.places.cache, world, __version__)
         self._link = Link(daemon, world, environ, self)
+        self._talk = Conversation(0)
         self._is_ready = False
-        self._waiting: list[tuple[float, dict[str, Any], bytes]] = []
+        self._waiting: list[tuple[float, dict[str, Any]]] = []
         """What is to be sent to a daemon that is not ready, and since when it waits."""
-        self._pending: dict[str, dict[str, Any]] = {}
-        """Requests that were sent to a daemon and are not answered."""
-        self._received: set[str] = set()
-        """Those of them that the daemon has begun to work on."""
         self._lost: dict[str, dict[str, Any]] = {}
         """Tool calls whose daemon died."""
         self._repeated: set[str] = set()
-        self._asked: set[str] = set()
-        """Requests of the daemon that the client has not answered."""
+        """Requests that were asked again."""
         self._initialize: dict[str, Any] | None = None
         """The client's `initialize`, once it was answered: each further daemon is told of it."""
         self._stands_in = False
@@ -100,17 +108,17 @@ class Relay:
         is_new = True
         while True:
             link = self._link.socket
-            sources: list[Any] = [client] if link is None else [client, link]
+            sources: list[Any] = [] if self._link.is_congested else [client]
+            sources += [] if link is None else [link]
+            sinks = [link] if link is not None and self._link.has_unsent else []
             patience_s = _GLANCE_S if is_new else self._patience_s()
-            readable = select.select(sources, [], [], patience_s)[0]
+            readable, writable, _ = select.select(sources, sinks, [], patience_s)
+            if writable:
+                self._link.flush()
             if link in readable:
                 self._link.hear()  # first: a daemon that is gone must not be told anything
-            if client in readable:
-                chunk = os.read(client, _CHUNK)
-                if not chunk:
-                    return
-                for line in lines.feed(chunk):
-                    self._hear_client(line)
+            if client in readable and not self._hear(client, lines):
+                return
             if is_new:
                 is_new = False
                 self._link.reach()  # only now: the first answers must not wait for it
@@ -120,38 +128,60 @@ class Relay:
     def _patience_s(self) -> float | None:
         return self._link.patience_s if self._is_ready or not self._waiting else _GLANCE_S
 
+    def _hear(self, client: int, lines: Lines) -> bool:
+        """Take in what the client sent; return False when it has left."""
+        chunk = os.read(client, _CHUNK)
+        dropped = lines.dropped
+        for line in lines.feed(chunk):
+            self._hear_client(line)
+        if lines.dropped > dropped:
+            words = f"A line may have at most {LONGEST_LINE:,} bytes. It was not taken."
+            self._tell_client(refusal(None, words))
+        return bool(chunk)
+
     def _hear_client(self, line: bytes) -> None:
         message = decode(line)
         if message is None:
             reason = {"code": -32700, "message": "This line is not a JSON object."}
             self._tell_client({"jsonrpc": "2.0", "id": None, "error": reason})
+        elif wrong := what_is_wrong(message):
+            self._tell_client(refusal(None, wrong))
         elif "method" not in message:
-            self._hear_reply(message, line)
+            self._hear_reply(message)
         elif "id" not in message:
-            self._hear_notification(message, line)
+            self._hear_notification(message)
         else:
-            result = self._first.exact(message, protocol_of(message))
-            if result is None:
-                self._tell_daemon(message, line)
-            else:
-                self._answer(message, result)
+            self._hear_request(message)
 
-    def _hear_reply(self, message: "dict[str, Any]", line: bytes) -> None:
+    def _hear_request(self, request: "dict[str, Any]") -> None:
+        result = self._first.exact(request, protocol_of(request))
+        if result is None:
+            self._tell_daemon(request)
+        else:
+            self._answer(request, result)
+
+    def _hear_reply(self, message: "dict[str, Any]") -> None:
         """Pass on an answer to a question of the daemon that lives; others are stale."""
-        key = key_of(message.get("id"))
-        if key in self._asked:
-            self._asked.discard(key)
-            self._tell_daemon(message, line)
+        reply = self._talk.reply(message)
+        if reply is not None:
+            self._tell_daemon(reply)
 
-    def _hear_notification(self, message: "dict[str, Any]", line: bytes) -> None:
+    def _hear_notification(self, message: "dict[str, Any]") -> None:
         if message["method"] == "notifications/cancelled":
-            key = key_of((message.get("params") or {}).get("requestId"))
-            self._pending.pop(key, None)
-            self._lost.pop(key, None)
+            self._cancel((message.get("params") or {}).get("requestId"))
         # Where we answered `initialize`, we also tell the daemon when that is complete.
         is_ours = message["method"] == "notifications/initialized" and self._stands_in
-        if not is_ours and not self._link.is_away:
-            self._tell_daemon(message, line)
+        if self._is_ready and not is_ours:
+            self._tell_daemon(message)
+
+    def _cancel(self, request_id: object) -> None:
+        """Forget a request, wherever it is."""
+        key = key_of(request_id)
+        self._talk.answered(request_id)
+        self._lost.pop(key, None)
+        self._waiting = [
+            item for item in self._waiting if "id" not in item[1] or key_of(item[1]["id"]) != key
+        ]
 
     def _answer(self, request: "dict[str, Any]", result: "dict[str, Any]") -> None:
         """Answer one of the first questions in the daemon's stead."""
@@ -170,7 +200,7 @@ class Relay:
         """Answer as well as is known what has waited for a daemon as long as a client may wait."""
         due = time.monotonic() - longer_than_s
         for item in list(self._waiting) if not self._is_ready else ():
-            since, request, _ = item
+            since, request = item
             is_request = "method" in request and "id" in request
             guess = self._first.guess(request, protocol_of(request)) if is_request else None
             if guess is not None and since <= due:
@@ -180,14 +210,13 @@ class Relay:
     def _tell_client(self, message: "dict[str, Any]") -> None:
         write_all(1, encode(message))
 
-    def _tell_daemon(self, message: "dict[str, Any]", line: bytes) -> None:
-        if not self._is_ready:
-            self._waiting.append((time.monotonic(), message, line))
+    def _tell_daemon(self, message: "dict[str, Any]") -> None:
+        if self._is_ready:
+            self._talk.sent(message)
+            self._link.send(encode(message))
+        else:
+            self._waiting.append((time.monotonic(), message))
             self._link.reach()
-            return
-        if "method" in message and "id" in message:
-            self._pending[key_of(message["id"])] = message
-        self._link.send(line + b"\n")
 
     def lost_calls(self) -> list[str]:
         """Return the calls that earlier daemons left without an answer."""
@@ -211,32 +240,34 @@ class Relay:
         self._is_ready = True
         for method in self._said:
             self._check(method)
-        while self._waiting and self._is_ready:
-            self._tell_daemon(*self._waiting.pop(0)[1:])
+        waiting, self._waiting = self._waiting, []
+        for _, message in waiting:
+            self._tell_daemon(message)
 
     def heard(self, line: bytes) -> None:
         """Pass on what the daemon says, but for what is between us."""
         message = decode(line) or {}
         if "received" in message:
-            self._received.add(key_of(message["received"]))
+            self._talk.received(message["received"])
         elif message.get("id") == _INITIALIZE:
             self._link.send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             self._be_ready()
         elif str(message.get("id")).startswith(_CHECKING):
             self._compare(message)
+        elif "method" in message and "id" in message:
+            self._tell_client(self._talk.question(message))
+        elif message.get("method") == "notifications/cancelled":
+            self._tell_client(self._talk.withdrawal(message))
         else:
             self._note(message)
             write_all(1, line + b"\n")
 
     def _note(self, message: "dict[str, Any]") -> None:
         if "method" not in message:
-            key = key_of(message.get("id"))
-            answered = self._pending.pop(key, None)
-            self._received.discard(key)
+            answered = self._talk.answered(message.get("id"))
+            self._repeated.discard(key_of(message.get("id")))
             if answered is not None and answered["method"] == "initialize":
                 self._initialize = answered
-        elif "id" in message:
-            self._asked.add(key_of(message["id"]))
         elif message["method"].endswith("/list_changed"):
             self._first.forget()
 
@@ -262,15 +293,19 @@ class Relay:
 
     def parted(self) -> None:
         """Ask again what may be asked again, and find out about the rest."""
+        talk, self._talk = self._talk, Conversation(self._talk.number + 1)
         self._is_ready = False
-        self._asked.clear()
-        pending, self._pending = self._pending, {}
-        for key, request in pending.items():
-            if request["method"] == "tools/call" and key in self._received:
+        for question in talk.open_questions():
+            params = {"requestId": question, "reason": "The daemon that asked has ended."}
+            self._tell_client(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            )
+        begun, unseen = talk.unanswered()
+        for key, request in (begun | unseen).items():
+            if key in begun and request["method"] == "tools/call":
                 self._lost[key] = request
             else:
                 self._ask_again(key, request)
-        self._received.clear()
         if self._lost or self._waiting:
             self._link.reach()
 
@@ -279,7 +314,7 @@ class Relay:
             self._tell_client(failure(request, "The toolfold daemon ended twice at this request."))
         else:
             self._repeated.add(key)
-            self._waiting.append((time.monotonic(), request, encode(request).rstrip()))
+            self._waiting.append((time.monotonic(), request))
 
     def _report_losses(self, reports: "dict[str, dict[str, Any] | None]") -> None:
         """Tell of each lost call what the journal knows."""
@@ -291,9 +326,9 @@ class Relay:
     def gave_up(self, reason: str) -> None:
         """Tell whoever waits that there is no daemon, and why."""
         self._guess_what_waits(longer_than_s=0)
-        waiting = [message for _, message, _ in self._waiting if "method" in message]
-        requests = [*self._pending.values(), *self._lost.values(), *waiting]
-        self._pending, self._lost, self._waiting = {}, {}, []
+        waiting = [message for _, message in self._waiting if "method" in message]
+        requests = [*self._lost.values(), *waiting]
+        self._lost, self._waiting = {}, []
         for request in requests:
             if "id" in request:
                 self._tell_client(failure(request, reason))

@@ -38,10 +38,9 @@ class Places:
         for directory in (self.runtime, os.path.dirname(self.log), os.path.dirname(self.socket)):
             try:
                 os.makedirs(directory, mode=0o700, exist_ok=True)
+                _make_private(directory)
             except OSError as error:
-                raise Misplaced(f"{directory}: cannot be made: {error.strerror}.") from error
-        _make_private(self.runtime)
-        _make_private(os.path.dirname(self.socket))
+                raise Misplaced(f"{directory}: cannot be used: {error.strerror}.") from error
 
 
 def find_directories(environ: "Mapping[str, str]") -> dict[str, str]:
@@ -100,12 +99,24 @@ def _digest(text: str) -> str:
     return f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
 
 
+def is_private(directory: str) -> bool:
+    """Whether nobody else can put anything into a directory."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = os.lstat(directory)
+    return _is_own(found) and not found.st_mode & 0o077
+
+
 def _make_private(directory: str) -> None:
     """Close a directory to others. What another user made under our name is not used."""
     if not hasattr(os, "getuid"):
         return
     found = os.lstat(directory)
-    if found.st_uid != os.getuid() or found.st_mode & 0o170000 != 0o040000:
+    if not _is_own(found):
         raise Misplaced(f"{directory}: belongs to somebody else. Remove it, or set TOOLFOLD_HOME.")
     if found.st_mode & 0o077:
         os.chmod(directory, 0o700)
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return found.st_uid == os.getuid() and found.st_mode & 0o170000 == 0o040000

@@ -10,23 +10,40 @@ if TYPE_CHECKING:
 WIRE = 1
 """Which greeting relay and daemon speak. It changes only when an older one could not go on."""
 
+LONGEST_LINE = 16 * 1024 * 1024
+INVALID_REQUEST = -32600
+
 _MODERN = "io.modelcontextprotocol/protocolVersion"
 
 
 class Lines:
-    """Cuts what arrives into lines."""
+    """Cuts what arrives into lines. One that is too long is dropped, and counted."""
 
     def __init__(self) -> None:
+        self.dropped = 0
         self._parts: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take a chunk; return the lines that it completes, without their ends."""
-        if b"\n" not in chunk:
-            self._parts.append(chunk)
-            return []
-        *lines, rest = b"".join((*self._parts, chunk)).split(b"\n")
-        self._parts = [rest]
-        return [line for line in lines if line.strip()]
+        *ended, rest = chunk.split(b"\n")
+        lines = [line for line in map(self._complete, ended) if line.strip()]
+        self._keep(rest)
+        return lines
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > LONGEST_LINE:
+            self._parts.clear()
+        else:
+            self._parts.append(part)
+
+    def _complete(self, part: bytes) -> bytes:
+        self._keep(part)
+        line, is_too_long = b"".join(self._parts), self._size > LONGEST_LINE
+        self._parts, self._size = [], 0
+        self.dropped += is_too_long
+        return line
 
 
 def encode(message: "dict[str, Any]") -> bytes:
@@ -57,10 +74,27 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 def protocol_of(message: "dict[str, Any]") -> str | None:
     """Return the protocol that a request of the stateless kind names; None for the older kind."""
-    params = message.get("params")
-    meta = params.get("_meta") if isinstance(params, dict) else None
+    meta = (message.get("params") or {}).get("_meta")
     named = meta.get(_MODERN) if isinstance(meta, dict) else None
     return named if isinstance(named, str) else None
+
+
+def what_is_wrong(message: "dict[str, Any]") -> str | None:
+    """Say what a message may not be like; None for one that can be passed on."""
+    if not isinstance(message.get("method", ""), str):
+        return "`method` must be a string."
+    if not isinstance(message.get("params", {}), dict):
+        return "`params` must be an object."
+    request_id = message.get("id", 0)
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        return "`id` must be a string or an integer."
+    return None
+
+
+def refusal(request_id: object, reason: str) -> "dict[str, Any]":
+    """Return the answer to something that is not a request."""
+    error = {"code": INVALID_REQUEST, "message": reason}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
 def failure(request: "dict[str, Any]", reason: str, *, is_error: bool = True) -> "dict[str, Any]":

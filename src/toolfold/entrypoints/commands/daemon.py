@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import secrets
 import sys
 import time
 from argparse import Namespace
@@ -10,12 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from toolfold import __version__
 from toolfold.config.paths import Directories
 from toolfold.errors import ConfigError, NotFound
-from toolfold.relay.daemon import Daemon, take_lock
+from toolfold.relay.daemon import DaemonHandle, take_lock
 from toolfold.relay.places import Misplaced
-from toolfold.relay.wire import WIRE, decode, encode
+from toolfold.relay.wire import decode, encode
 
 _ANSWER_S: Final = 10.0
 _POLL_S: Final = 0.05
@@ -29,8 +30,7 @@ def daemon(arguments: Namespace) -> int:
     from toolfold.entrypoints.daemon.daemon import run_daemon
 
     reach = find_daemon()
-    reach.places.make()
-    lock = arguments.lock if arguments.lock is not None else take_lock(reach.places.lock)
+    lock = arguments.lock if arguments.lock is not None else take_place(reach)
     if lock is None:
         return 0  # another one lives
     run_daemon(load_config(cwd=Path(reach.places.state)), reach, lock)
@@ -79,7 +79,7 @@ def logs(arguments: Namespace) -> int:
     return 0
 
 
-def ask_daemon(reach: Daemon, kind: str, **details: object) -> dict[str, Any] | None:
+def ask_daemon(reach: DaemonHandle, kind: str, **details: object) -> dict[str, Any] | None:
     """Return the daemon's answer; None when there is none."""
     found = reach.connect()
     if found is None:
@@ -87,8 +87,8 @@ def ask_daemon(reach: Daemon, kind: str, **details: object) -> dict[str, Any] | 
     link, token = found
     link.settimeout(_ANSWER_S)
     try:
-        question = {"wire": WIRE, "version": __version__, "token": token, "kind": kind, **details}
-        link.sendall(encode(question))
+        hello = reach.hello(kind, token, secrets.token_hex(16))
+        link.sendall(encode({**hello, **details}))
         received = b""
         while not received.endswith(b"\n"):
             chunk = link.recv(65_536)
@@ -104,14 +104,27 @@ def ask_daemon(reach: Daemon, kind: str, **details: object) -> dict[str, Any] | 
     return decode(received)
 
 
-def find_daemon() -> Daemon:
+def find_daemon() -> DaemonHandle:
     """Return the daemon of this user, whether it runs or not.
 
     Raises:
         ConfigError: There is no place where it could be.
     """
     try:
-        return Daemon(dict(os.environ))
+        return DaemonHandle(dict(os.environ))
+    except Misplaced as error:
+        raise ConfigError(str(error)) from error
+
+
+def take_place(reach: DaemonHandle) -> int | None:
+    """Return the lock that makes us the daemon; None while another one has it.
+
+    Raises:
+        ConfigError: There is no place for it.
+    """
+    try:
+        reach.places.make()
+        return take_lock(reach.places.lock)
     except Misplaced as error:
         raise ConfigError(str(error)) from error
 
@@ -161,7 +174,9 @@ def _log_of(server: str | None) -> Path:
     directory = Directories.from_environ(os.environ).state / "logs"
     if server is None:
         return directory / "daemon.log"
-    found = sorted(directory.glob(f"{server}-*.log"), key=lambda path: path.stat().st_mtime)
+    of_server = re.compile(re.escape(server) + r"-[0-9a-f]{8}\.log")
+    logs = [path for path in directory.glob("*.log") if of_server.fullmatch(path.name)]
+    found = sorted(logs, key=lambda path: path.stat().st_mtime)
     if not found:
         raise NotFound(f"There is no log of a server {server!r} in {directory}.")
     return found[-1]

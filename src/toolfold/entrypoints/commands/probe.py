@@ -21,7 +21,8 @@ def probe_relay(options: Sequence[str]) -> tuple[bool, str]:
     A daemon that was not there before is not there afterwards.
     """
     started = time.perf_counter()
-    command = [sys.executable, "-m", "toolfold", "mcp", *options]
+    # -P: a module of the project that we stand in must not be taken for one of ours.
+    command = [sys.executable, "-P", "-m", "toolfold", "mcp", *options]
     try:
         daemon = find_daemon()
         was_running = ask_daemon(daemon, "status") is not None

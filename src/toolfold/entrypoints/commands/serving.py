@@ -11,14 +11,13 @@ import anyio.to_thread
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.settings import Config
-from toolfold.entrypoints.commands.daemon import ask_daemon, find_daemon
+from toolfold.entrypoints.commands.daemon import ask_daemon, find_daemon, take_place
 from toolfold.entrypoints.commands.local import quieten_logs
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.daemon.daemon import Daemon
 from toolfold.entrypoints.http.app import serve_http
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.relay.daemon import Daemon as Reach
-from toolfold.relay.daemon import take_lock
+from toolfold.relay.daemon import DaemonHandle
 
 _TAKE_OVER_S: Final = 30.0
 
@@ -33,7 +32,7 @@ def serve(arguments: Namespace) -> int:
     return anyio.run(_serve, config, reach)
 
 
-async def _serve(config: Config, reach: Reach) -> int:
+async def _serve(config: Config, reach: DaemonHandle) -> int:
     status = 0
 
     async def end_on_signal() -> None:
@@ -45,7 +44,7 @@ async def _serve(config: Config, reach: Reach) -> int:
 
     async with running_shared(config) as shared, anyio.create_task_group() as tasks:
         tasks.start_soon(end_on_signal)
-        lock = await anyio.to_thread.run_sync(_take_place, reach)
+        lock = await anyio.to_thread.run_sync(_take_over, reach)
         if lock is not None:
             daemon = Daemon(config, shared, reach, lock, on_stop=tasks.cancel_scope.cancel)
             tasks.start_soon(daemon.serve)
@@ -60,11 +59,10 @@ async def _serve(config: Config, reach: Reach) -> int:
     return status
 
 
-def _take_place(reach: Reach) -> int | None:
+def _take_over(reach: DaemonHandle) -> int | None:
     """Take the place of a daemon in the background; None if another `serve` holds it."""
-    reach.places.make()
     deadline = time.monotonic() + _TAKE_OVER_S
-    while (lock := take_lock(reach.places.lock)) is None:
+    while (lock := take_place(reach)) is None:
         answer = ask_daemon(reach, "status")
         if answer is not None and answer["foreground"]:
             print("toolfold: another `serve` has the relays; this one: HTTP only", file=sys.stderr)

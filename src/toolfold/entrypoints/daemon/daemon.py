@@ -1,10 +1,5 @@
-"""The daemon: one warm process for all clients of a user.
+"""The daemon: one warm process for all clients of a user."""
 
-A client is greeted in two steps. It says where it is and with which options; it is told which
-variables its configuration names; it gives those and nothing else. From then on it speaks MCP.
-"""
-
-import hmac
 import logging
 import math
 import os
@@ -12,45 +7,29 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 from anyio.abc import ByteStream, Listener, SocketAttribute, TaskGroup
 
 from toolfold import __version__
-from toolfold.app import App, Shared, running_shared
-from toolfold.catalog.orphans import end_orphans
+from toolfold.app import Shared, running_shared
+from toolfold.catalog.orphans import Children, end_orphans
 from toolfold.config.files import replace_file
 from toolfold.config.settings import Config
-from toolfold.entrypoints.daemon.client_place import ClientPlace
-from toolfold.entrypoints.daemon.losses import describe_losses
+from toolfold.entrypoints.daemon.clients import Clients
+from toolfold.entrypoints.daemon.reception import Reception
 from toolfold.entrypoints.daemon.worlds import Worlds
-from toolfold.entrypoints.mcp.lines import InFlight, LineStream, serve_lines
-from toolfold.entrypoints.mcp.rehearsal import keep_manifest
-from toolfold.entrypoints.mcp.server import make_server
-from toolfold.errors import ToolfoldError
-from toolfold.relay.daemon import Daemon as Reach
-from toolfold.relay.wire import WIRE, decode, encode
+from toolfold.relay.daemon import DaemonHandle
 
 _log = logging.getLogger(__name__)
 
-_GREETING_S: Final = 30.0
 _LONGEST_DRAIN_S: Final = 330.0  # the longest run takes 300
-
-
-@dataclass(slots=True, eq=False)
-class _Client:
-    id: str
-    pid: int
-    project: str
-    since: float = field(default_factory=time.time)
-    in_flight: InFlight = field(default_factory=InFlight)
+_MOST_CONNECTIONS: Final = 1_000
+_MOST_FILES: Final = 8_192
+_BREATH_S: Final = 0.1
 
 
 class Daemon:
@@ -60,7 +39,7 @@ class Daemon:
         self,
         config: Config,
         shared: Shared,
-        reach: Reach,
+        handle: DaemonHandle,
         lock: int,
         *,
         on_stop: Callable[[], None] | None = None,
@@ -68,38 +47,41 @@ class Daemon:
         """In the foreground it does not end by itself, and `on_stop` ends what is beside it."""
         settings = config.settings
         self._shared = shared
-        self._reach = reach
+        self._handle = handle
         self._lock: int | None = lock
         self._on_stop = on_stop
         self._idle_s = settings.daemon_idle_s if on_stop is None else math.inf
         self._worlds = Worlds(shared, linger_s=settings.linger_s)
-        self._clients: set[_Client] = set()
+        self._clients = Clients()
+        self._token = secrets.token_urlsafe(24) if handle.uses_port else ""
         self._started = time.time()
-        self._token = "" if not reach.uses_port else secrets.token_urlsafe(24)
-        self._changed = anyio.Event()
-        self._draining = anyio.Event()
-        self._background: TaskGroup | None = None
+        self._tasks: TaskGroup | None = None
 
     async def serve(self) -> None:
         """Serve until idle, drained or cancelled. The socket and the lock go first."""
         async with self._worlds.running(), anyio.create_task_group() as tasks:
-            self._background = tasks
+            self._tasks = tasks
             try:
-                async with await self._listen() as listener:
-                    tasks.start_soon(self._end_when_idle)
-                    async with anyio.create_task_group() as door:
-                        door.start_soon(partial(listener.serve, self._receive, tasks))
-                        await self._draining.wait()
-                        door.cancel_scope.cancel()
+                async with await self._listen() as listener, anyio.create_task_group() as door:
+                    door.start_soon(self._accept, listener, tasks)
+                    door.start_soon(self._drain_when_idle)
+                    await self._clients.is_draining.wait()
+                    door.cancel_scope.cancel()
             finally:
                 self._vanish()
             with anyio.move_on_after(_LONGEST_DRAIN_S):
-                await self._until_empty()
+                await self._clients.all_gone()
             tasks.cancel_scope.cancel()
 
     def drain(self) -> None:
         """Take no new clients, let those that wait for an answer have it, then end."""
-        self._draining.set()
+        self._clients.is_draining.set()
+
+    def end(self) -> None:
+        """End now."""
+        self.drain()
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
 
     def stop(self, *, now: bool) -> None:
         """End because a person asked for it."""
@@ -110,33 +92,31 @@ class Daemon:
         else:
             self.drain()
 
-    def end(self) -> None:
-        """End now."""
-        self._draining.set()
-        if self._background is not None:
-            self._background.cancel_scope.cancel()
+    def status(self) -> dict[str, Any]:
+        """Say what is going on."""
+        upstreams = sorted(self._shared.upstreams.upstreams, key=lambda each: each.name)
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "started": self._started,
+            "idle_s": self._idle_s if math.isfinite(self._idle_s) else None,
+            "foreground": self._on_stop is not None,
+            "in_flight": self._clients.in_flight,
+            "clients": self._clients.status(),
+            "servers": [
+                {"name": each.name, "state": each.state, "fault": each.fault} for each in upstreams
+            ],
+        }
 
-    async def _until_empty(self) -> None:
-        while self._clients:
-            await self._changed.wait()
-
-    async def _end_when_idle(self) -> None:
-        while True:
-            if self._clients:
-                await self._changed.wait()
-                continue
-            with anyio.move_on_after(self._idle_s) as waited:
-                await self._changed.wait()
-            if waited.cancelled_caught and not self._clients:
-                _log.info("No client for %g s: ending.", self._idle_s)
-                self.drain()
-                return
-
-    # How it is reached
+    async def _drain_when_idle(self) -> None:
+        if math.isfinite(self._idle_s):
+            await self._clients.none_for(self._idle_s)
+            _log.info("No client for %g s: ending.", self._idle_s)
+            self.drain()
 
     async def _listen(self) -> Listener[ByteStream]:
-        places = self._reach.places
-        if not self._reach.uses_port:
+        places = self._handle.places
+        if not self._handle.uses_port:
             # One that was killed leaves its socket; we hold the lock.
             await anyio.Path(places.socket).unlink(missing_ok=True)
             return await anyio.create_unix_listener(places.socket, mode=0o600)
@@ -145,130 +125,36 @@ class Daemon:
         replace_file(Path(places.port_file), f"{port} {self._token}".encode())
         return listener
 
+    async def _accept(self, listener: Any, tasks: TaskGroup) -> None:
+        reception = Reception(self, self._shared, self._worlds, self._clients)
+        prove = lambda message: self._handle.proof(self._token, message)  # noqa: E731
+        while True:
+            try:
+                stream = await listener.accept()
+            except (OSError, anyio.BrokenResourceError) as error:
+                # Too many open files: some will be closed, and nobody should lose a run over it.
+                _log.warning("A connection could not be taken: %r", error.__cause__ or error)
+                await anyio.sleep(_BREATH_S)
+                continue
+            if self._clients.connections < _MOST_CONNECTIONS:
+                tasks.start_soon(reception.receive, stream, prove)
+            else:
+                await stream.aclose()
+
     def _vanish(self) -> None:
         """Let another daemon begin: nobody finds this one any more."""
-        places = self._reach.places
-        path = places.port_file if self._reach.uses_port else places.socket
+        places = self._handle.places
+        path = places.port_file if self._handle.uses_port else places.socket
         if self._lock is not None:
             Path(path).unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = None
 
-    # One connection
 
-    async def _receive(self, stream: ByteStream) -> None:
-        async with stream:
-            lines = LineStream(stream)
-            try:
-                with anyio.fail_after(_GREETING_S):
-                    hello = decode(await lines.receive()) or {}
-                if not hmac.compare_digest(str(hello.get("token", "")), self._token):
-                    return
-                await self._welcome(hello, lines)
-            except (anyio.EndOfStream, TimeoutError):
-                return
-            except ToolfoldError as error:
-                await lines.send(encode({"error": str(error)}))
-            except Exception:  # noqa: BLE001  # the outer edge
-                _log.exception("A connection ended with an error.")
-
-    async def _welcome(self, hello: dict[str, Any], lines: LineStream) -> None:
-        match hello.get("kind"):
-            case "mcp":
-                await self._greet(hello, lines)
-            case "status":
-                await lines.send(encode(self.status()))
-            case "stop":
-                await lines.send(encode({**self.status(), "in_flight": self._in_flight}))
-                self.stop(now=bool(hello.get("now")))
-            case _:
-                await lines.send(encode({"error": "This daemon does not know that request."}))
-
-    async def _greet(self, hello: dict[str, Any], lines: LineStream) -> None:
-        place = ClientPlace.read(hello)
-        needs = await anyio.to_thread.run_sync(place.variables)
-        greeting = {"wire": WIRE, "version": __version__, "pid": os.getpid(), "needs": needs}
-        await lines.send(encode(greeting))
-        with anyio.fail_after(_GREETING_S):
-            reply = decode(await lines.receive()) or {}
-        if reply.get("drain"):
-            _log.info("A newer toolfold takes over.")
-            self.drain()
-            return
-        config = await anyio.to_thread.run_sync(place.config, reply.get("environ", {}))
-        async with self._worlds.enter(config) as app:
-            await self._serve(app, hello, reply.get("lost", []), lines)
-
-    async def _serve(
-        self, app: App, hello: dict[str, Any], lost: list[str], lines: LineStream
-    ) -> None:
-        project = str(app.config.project or app.config.start_directory)
-        client = _Client(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
-        assert self._background is not None  # noqa: S101
-        self._background.start_soon(keep_manifest, app, hello)
-        losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
-        await lines.send(encode({"ready": True, "lost": losses}))
-        async with self._counted(client):
-            await serve_lines(make_server(app, client=client.id), lines, client.in_flight)
-
-    @asynccontextmanager
-    async def _counted(self, client: _Client) -> AsyncIterator[None]:
-        """Count a client; when we drain, it is let go as soon as it waits for nothing."""
-
-        async def let_go() -> None:
-            await self._draining.wait()
-            await client.in_flight.none()
-            tasks.cancel_scope.cancel()
-
-        self._clients.add(client)
-        self._note_change()
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(let_go)
-                yield
-                tasks.cancel_scope.cancel()
-        finally:
-            self._clients.discard(client)
-            self._note_change()
-
-    def _note_change(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
-    # What it says of itself
-
-    @property
-    def _in_flight(self) -> int:
-        return sum(len(client.in_flight) for client in self._clients)
-
-    def status(self) -> dict[str, Any]:
-        """Say what is going on."""
-        return {
-            "pid": os.getpid(),
-            "version": __version__,
-            "started": self._started,
-            "idle_s": self._idle_s if math.isfinite(self._idle_s) else None,
-            "foreground": self._on_stop is not None,
-            "clients": [
-                {
-                    "id": client.id,
-                    "pid": client.pid,
-                    "project": client.project,
-                    "since": client.since,
-                    "in_flight": len(client.in_flight),
-                }
-                for client in sorted(self._clients, key=lambda client: client.since)
-            ],
-            "servers": [
-                {"name": upstream.name, "state": upstream.state, "fault": upstream.fault}
-                for upstream in sorted(self._shared.upstreams.upstreams, key=lambda u: u.name)
-            ],
-        }
-
-
-def run_daemon(config: Config, reach: Reach, lock: int) -> None:
+def run_daemon(config: Config, handle: DaemonHandle, lock: int) -> None:
     """Be the daemon until it ends."""
     os.set_inheritable(lock, False)  # servers that outlive us must not seem to be us
+    _allow_many_files()
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,
@@ -276,15 +162,15 @@ def run_daemon(config: Config, reach: Reach, lock: int) -> None:
     )
     for noisy in ("mcp", "httpx", "httpx2", "httpcore"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    anyio.run(_main, config, reach, lock)
+    anyio.run(_main, config, handle, lock)
 
 
-async def _main(config: Config, reach: Reach, lock: int) -> None:
+async def _main(config: Config, handle: DaemonHandle, lock: int) -> None:
     _log.info("toolfold %s begins, process %d.", __version__, os.getpid())
     async with running_shared(config) as shared, anyio.create_task_group() as tasks:
-        daemon = Daemon(config, shared, reach, lock)
+        daemon = Daemon(config, shared, handle, lock)
         tasks.start_soon(_end_on_signal, daemon)
-        tasks.start_soon(end_orphans)
+        tasks.start_soon(end_orphans, Children.directory(config.directories.state))
         await daemon.serve()
         tasks.cancel_scope.cancel()
     _log.info("toolfold ends, process %d.", os.getpid())
@@ -294,3 +180,15 @@ async def _end_on_signal(daemon: Daemon) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for _ in signals:
             daemon.end()
+
+
+def _allow_many_files() -> None:
+    """Every client and every server takes some, and shells allow few by default."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -51,11 +51,6 @@ class Worlds:
             yield
             owners.cancel_scope.cancel()
 
-    @property
-    def apps(self) -> list[App]:
-        """Those that are open."""
-        return [world.app for world in self._worlds if world.app is not None]
-
     @asynccontextmanager
     async def enter(self, config: Config) -> AsyncIterator[App]:
         """Be a client of the app for `config`.

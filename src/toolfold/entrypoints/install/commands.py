@@ -36,11 +36,12 @@ def uninstall(arguments: Namespace) -> int:
     """Take toolfold out of clients, and put their servers back."""
     around, files = _around(), Files(dry_run=arguments.dry_run)
     places = _chosen(arguments.clients, _scope(arguments), around)
-    unfolder = Unfolder(files, Records(around.directories.state, files))
+    records = Records(around.directories.state, files)
+    unfolder = Unfolder(files, records)
 
     def unfold(place: Place) -> None:
         plan = unfolder.plan(place)
-        print("\n".join(describe_unfold(plan)), flush=True)
+        print("\n".join(describe_unfold(plan, backup=records.path_of(place))), flush=True)
         unfolder.apply(plan)
 
     with _locked(around, files):

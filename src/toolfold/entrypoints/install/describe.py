@@ -1,11 +1,10 @@
 """Say in words what a plan will do."""
 
-import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from toolfold.config.faults import shown
-from toolfold.entrypoints.install.entries import needs_login
+from toolfold.config.harmless import address, program
+from toolfold.entrypoints.install.entries import lacks_credentials
 from toolfold.entrypoints.install.fold import FoldPlan
 from toolfold.entrypoints.install.unfold import UnfoldPlan
 from toolfold.jsontypes import JsonObject
@@ -28,7 +27,7 @@ def describe_fold(plan: FoldPlan, *, backup: object) -> Iterator[str]:
     yield from _left_to_do(plan)
 
 
-def describe_unfold(plan: UnfoldPlan) -> Iterator[str]:
+def describe_unfold(plan: UnfoldPlan, *, backup: object) -> Iterator[str]:
     """Yield the lines of what will be restored, and what stays in toolfold's file."""
     yield f"{plan.place.title}: {plan.place.path}"
     if plan.text == plan.was:
@@ -41,12 +40,21 @@ def describe_unfold(plan: UnfoldPlan) -> Iterator[str]:
         yield "  removes     toolfold; what was changed since install stays"
     if plan.back:
         yield f"  puts back   {', '.join(shown(moved.name) for moved in plan.back)}"
-    for moved in plan.lost:
-        yield f"  not put back: {shown(moved.name)}; it stays in {plan.target.path}"
+    yield from _lost(plan, backup)
     if plan.taken:
         yield f"  takes out   {', '.join(map(shown, plan.taken))} of {plan.target.path}"
     for alias, reason in plan.kept:
         yield f"  leaves      {shown(alias)} in {plan.target.path}: {reason}"
+
+
+def _lost(plan: UnfoldPlan, backup: object) -> Iterator[str]:
+    servers = plan.target.servers()
+    for moved, reason in plan.lost:
+        where = f"; it stays in {plan.target.path}" if moved.alias in servers else ""
+        alias = f" as {shown(moved.alias)}" if where and moved.alias != moved.name else ""
+        yield f"  not put back: {shown(moved.name)}: {reason}{where}{alias}"
+    if plan.lost:
+        yield f"  backup      {backup} is kept: uninstall again, and what can come back will"
 
 
 def _moves(plan: FoldPlan) -> Iterator[str]:
@@ -73,7 +81,7 @@ def _rules(plan: FoldPlan) -> Iterator[str]:
 def _left_to_do(plan: FoldPlan) -> Iterator[str]:
     pairs = list(zip(plan.servers, plan.moved, strict=True))
     for server, moved in pairs:
-        if needs_login(server.entry):
+        if lacks_credentials(server.entry):
             yield f"  then run    toolfold login {shown(moved.alias)}   (it has no credentials)"
     if plan.place.scope == "project" and plan.target.is_changed:
         yield "  then run    toolfold trust   (servers of a project start after that)"
@@ -90,8 +98,6 @@ def _what(entry: JsonObject) -> str:
     """Name the program or the host, and nothing that could be a secret."""
     command, url = entry.get("command"), entry.get("url")
     if isinstance(command, str):
-        return shown(re.split(r"[/\\]", command)[-1])
-    try:
-        return shown(urlsplit(url).hostname or "HTTP") if isinstance(url, str) else "HTTP"
-    except ValueError:
-        return "HTTP"
+        return program(command)
+    host = address(url).split("/")[2:3] if isinstance(url, str) else []
+    return host[0] if host else "HTTP"

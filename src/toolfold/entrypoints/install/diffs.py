@@ -1,29 +1,37 @@
-"""Show how files would change, without the secrets that stand in them."""
+"""Show how files would change, without the secrets that stand in them.
+
+Keys are shown, and of the values only those of servers that are surely harmless: whatever nobody
+thought of is masked.
+"""
 
 import difflib
+import json
 import re
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
-from toolfold.entrypoints.install import jsonedit, tomledit
+from toolfold.config.harmless import MASK, address, argument, program, reference
+from toolfold.config.serverfile import TABLES
+from toolfold.entrypoints.install import tomledit
+from toolfold.jsontypes import Json
 
-MASK = "•••"
 _MAX_LINE = 400
-_WITH_SECRETS = {"env", "headers", "http_headers", "oauth"}
-_SECRET = r"(?:token|key|secret|passw|auth|credential|bearer)"  # noqa: S105
-_REFERENCE = re.compile(r'"(?:Bearer )?\$\{[^}"]*\}"')
-# What can be told a secret by the text before it, in arguments, addresses and other keys.
-_FLAG_AND_VALUE = re.compile(rf'("-[\w-]*{_SECRET}[\w-]*"\s*,\s*")([^"]+)', re.IGNORECASE)
-_TELLTALES = [
-    _FLAG_AND_VALUE,
-    re.compile(rf"(-[\w-]*{_SECRET}[\w-]*=)([^\"'\s]+)", re.IGNORECASE),
-    re.compile(rf"([?&][\w-]*{_SECRET}[\w-]*=)([^&\"'#\s]+)", re.IGNORECASE),
-    re.compile(rf'(["\w-]*{_SECRET}\w*"?\s*[:=]\s*")([^"]+)', re.IGNORECASE),
-    re.compile(r"(://[^/\s:@\"]*:)([^@/\s\"]+)(?=@)"),
-]
-_TOML_VALUE = re.compile(
-    r'(=\s*)("""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\r\n]|\\.)*"|\'[^\'\r\n]*\')',
+_Keys: TypeAlias = tuple[str, ...]
+# JSON with comments and TOML have the same parts: what only one of them knows cannot stand in the
+# other, except in strings and comments, which are taken whole.
+_TOKEN = re.compile(
+    r'(?P<string>"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\r\n]|\\.)*"|\'[^\'\r\n]*\')'
+    r"|(?P<comment>//[^\r\n]*|#[^\r\n]*|/\*.*?\*/)"
+    r"|(?P<mark>[\[\]{},:=])"
+    r"|(?P<space>\s+)"
+    r"|(?P<bare>[^\s\[\]{},:=\"'#/]+|/)",
     re.DOTALL,
+)
+_TIMES = (
+    *("timeout", "timeout_s", "startup_timeout_ms", "startup_timeout_sec", "tool_timeout_sec"),
 )
 
 
@@ -38,65 +46,125 @@ def diff(path: Path, before: str | None, after: str | None) -> Iterator[str]:
         lineterm="",
     )
     for line in lines:
-        is_long = len(line) > _MAX_LINE
-        yield _mask_telltales(line[:_MAX_LINE]) + "…" * is_long
+        yield line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
 
 
 def _mask_json(text: str) -> str:
-    """Mask what `env` and `headers` hold, wherever servers stand."""
-    if not text.strip():
-        return text
-    return _mask_members(text, depth=5)  # projects, path, mcpServers, server, env
-
-
-def _mask_members(text: str, *, depth: int) -> str:
-    return _with_values(text, lambda name, value: _masked(name, value, depth=depth))
-
-
-def _masked(name: str, value: str, *, depth: int) -> str:
-    if name == "args":
-        return _FLAG_AND_VALUE.sub(_keep_reference, value)  # they stand on two lines, often
-    if depth == 0 or not value.startswith("{"):
-        return value
-    return _mask_values(value) if name in _WITH_SECRETS else _mask_members(value, depth=depth - 1)
-
-
-def _mask_values(text: str) -> str:
-    return _with_values(
-        text, lambda _, value: value if _REFERENCE.fullmatch(value) else f'"{MASK}"'
-    )
-
-
-def _with_values(text: str, change: Callable[[str, str], str]) -> str:
-    parts, at = [], 0
-    for member in jsonedit.members(text):
-        parts += [text[at : member.value], change(member.name, text[member.value : member.end])]
-        at = member.end
-    return "".join([*parts, text[at:]])
+    return _masked(text, _Level(keys=(), expects_key=False), json.loads)
 
 
 def _mask_toml(text: str) -> str:
-    for section in reversed(tomledit.sections(text)):
-        body = text[section.start : section.end]
-        for statement in reversed(list(tomledit.statements(body))):
-            written = body[statement.start : statement.end]
-            key = re.split(r"[\s.=]", written.lstrip(), maxsplit=1)[0]
-            if not statement.is_header and _WITH_SECRETS & {key, *section.path[2:]}:
-                masked = _TOML_VALUE.sub(_mask_toml_value, written)
-                body = body[: statement.start] + masked + body[statement.end :]
-        text = text[: section.start] + body + text[section.end :]
-    return text
+    """Mask statement by statement; what stands between them is space and comments."""
+    parts: list[str] = []
+    table: _Keys = ()
+    at = 0
+    for statement in tomledit.statements(text):
+        written = text[statement.start : statement.end]
+        parts.append(_without_comments(text[at : statement.start]))
+        if statement.is_header:
+            table = tomledit.header_path(written)
+            parts.append(_without_comments(written))
+        else:
+            parts.append(_masked(written, _Level(keys=table, expects_key=True), _toml_value))
+        at = statement.end
+    return "".join([*parts, _without_comments(text[at:])])
 
 
-def _mask_toml_value(match: re.Match[str]) -> str:
-    return match[0] if _REFERENCE.fullmatch(match[2]) else f'{match[1]}"{MASK}"'
+def _without_comments(text: str) -> str:
+    return _TOKEN.sub(lambda token: _comment(token[0]) if token["comment"] else token[0], text)
 
 
-def _mask_telltales(line: str) -> str:
-    for pattern in _TELLTALES:
-        line = pattern.sub(_keep_reference, line)
-    return line
+def _comment(written: str) -> str:
+    opening = "#" if written.startswith("#") else written[:2]
+    return f"{opening} {MASK}{' */' if opening == '/*' else ''}"
 
 
-def _keep_reference(match: re.Match[str]) -> str:
-    return match[0] if match[2].startswith(("${", "Bearer ${", MASK)) else match[1] + MASK
+@dataclass(slots=True)
+class _Level:
+    """An object, a table or a list that is being read."""
+
+    keys: _Keys
+    """Those that lead to it."""
+
+    expects_key: bool
+    has_keys: bool = False
+    key: list[str] = field(default_factory=list)
+    """The last one read in it; a dotted one has several parts."""
+
+    def read_key(self, written: str, value: Json) -> None:
+        self.key += [value] if isinstance(value, str) else filter(None, written.split("."))
+
+    def inner(self, mark: str) -> "_Level":
+        has_keys = mark == "{"
+        return _Level(keys=(*self.keys, *self.key), expects_key=has_keys, has_keys=has_keys)
+
+    def go_on(self) -> None:
+        if self.has_keys:
+            self.expects_key, self.key = True, []
+
+
+def _masked(text: str, level: _Level, read: Callable[[str], Json]) -> str:
+    """Mask every value of a text that begins at this level; `read` makes a value of a string."""
+    levels, parts = [level], []
+    for token in _TOKEN.finditer(text):
+        written, level = token[0], levels[-1]
+        if token["mark"]:
+            _follow(written, levels)
+        elif token["comment"]:
+            written = _comment(written)
+        elif not token["space"]:
+            value = read(written) if token["string"] else None
+            if level.expects_key:
+                level.read_key(written, value)
+            else:
+                written = _shown((*level.keys, *level.key), written, value)
+        parts.append(written)
+    return "".join(parts)
+
+
+def _follow(mark: str, levels: list[_Level]) -> None:
+    level = levels[-1]
+    if mark in "{[":
+        levels.append(level.inner(mark))
+    elif mark in "}]":
+        levels.pop()
+    elif mark == ",":
+        level.go_on()
+    else:
+        level.expects_key = False
+
+
+def _toml_value(written: str) -> Json:
+    value: Json = tomllib.loads(f"value = {written}")["value"]
+    return value
+
+
+def _shown(keys: _Keys, written: str, value: Json) -> str:
+    below = _below_server(keys)
+    if isinstance(value, str):
+        text = _SHOWN.get(below, reference)(value)
+        return written if text == value else json.dumps(text, ensure_ascii=False)
+    is_harmless = written in {"true", "false", "null"} or below[-1:] in {(key,) for key in _TIMES}
+    return written if is_harmless else MASK
+
+
+def _below_server(keys: _Keys) -> _Keys:
+    """Return the keys inside a server's entry; none for what stands elsewhere."""
+    inner = keys[2:] if keys[:1] == ("projects",) else keys
+    return inner[2:] if inner[:1] and inner[0] in TABLES else ()
+
+
+def _if_matches(pattern: str) -> Callable[[str], str]:
+    return lambda text: text if re.fullmatch(pattern, text) else MASK
+
+
+_variable = _if_matches(r"[A-Z]{1,20}(?:_[A-Z]{1,20})*")
+_SHOWN: Mapping[_Keys, Callable[[str], str]] = {
+    ("type",): _if_matches(r"stdio|http|sse|ws|sdk|streamable[-_]?http"),
+    ("transport",): _if_matches(r"stdio|http|sse|ws|sdk|streamable[-_]?http"),
+    ("command",): program,
+    ("url",): address,
+    ("args",): argument,
+    ("env_vars",): _variable,
+    ("bearer_token_env_var",): _variable,
+}

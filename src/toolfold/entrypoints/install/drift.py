@@ -6,10 +6,11 @@ from pathlib import Path
 from toolfold.config.faults import shown
 from toolfold.config.paths import Directories
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Place, find_place
-from toolfold.entrypoints.install.entries import Found, find_servers
+from toolfold.entrypoints.install.entries import find_servers
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import read_document
 from toolfold.entrypoints.install.records import Records
+from toolfold.entrypoints.install.switches import without_switched_off
 from toolfold.errors import ConfigError
 
 
@@ -20,7 +21,7 @@ def drift(directories: Directories, environ: Mapping[str, str], cwd: Path) -> li
     lines: list[str] = []
     try:
         for place, keeps in installed_places(around, records):
-            lines += _drift_of(place, keeps=keeps)
+            lines += _drift_of(place, around, keeps=keeps)
     except ConfigError as error:
         lines.append(str(error))
     return lines
@@ -35,14 +36,16 @@ def installed_places(around: Around, records: Records) -> Iterator[tuple[Place, 
     for client in CLIENTS:
         for scope in ("user", "project"):
             place = find_place(client, scope, around)
-            if steps := records.load(place).steps:
-                yield place, steps[-1].keeps_servers
+            record = records.load(place)
+            if record.is_installed:
+                yield place, record.steps[-1].keeps_servers
 
 
-def _drift_of(place: Place, *, keeps: bool) -> Iterator[str]:
+def _drift_of(place: Place, around: Around, *, keeps: bool) -> Iterator[str]:
+    files = Files()
     try:
-        _, document = read_document(place, Files())
-        found = find_servers(place, document)
+        _, document = read_document(place, files)
+        found = without_switched_off(find_servers(place, document), place, around, files)
     except ConfigError as error:
         yield f"{place.title}: {error}"
         return
@@ -51,16 +54,12 @@ def _drift_of(place: Place, *, keeps: bool) -> Iterator[str]:
             f"{place.title}: toolfold's entry is gone from {place.path}: "
             f"`toolfold install {place.client}{_flag(place)}` puts it back"
         )
-    elif added := [] if keeps else _movable(found):
+    elif added := [] if keeps else [each for each in found if each.is_movable]:
         names = ", ".join(shown(each.name) for each in added)
         yield (
             f"{place.title}: {place.path} has servers beside toolfold: {names}; "
             f"`toolfold sync` folds them in"
         )
-
-
-def _movable(found: list[Found]) -> list[Found]:
-    return [each for each in found if not each.is_own and not each.reason]
 
 
 def _flag(place: Place) -> str:

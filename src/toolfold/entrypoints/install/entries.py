@@ -44,6 +44,11 @@ class Found:
     """Whether it is toolfold itself."""
 
     @property
+    def is_movable(self) -> bool:
+        """Whether toolfold can take it over."""
+        return not self.is_own and not self.reason
+
+    @property
     def is_local(self) -> bool:
         """Whether it was meant for one project only, in a file for all."""
         return len(self.table) > 1
@@ -62,7 +67,7 @@ def find_servers(place: Place, text: ServerText) -> list[Found]:
     ]
 
 
-def needs_login(entry: JsonObject) -> bool:
+def lacks_credentials(entry: JsonObject) -> bool:
     """Whether a server is reached over HTTP with nothing that says who is asking."""
     headers = entry.get("headers")
     names = headers if isinstance(headers, dict) else {}

@@ -22,16 +22,16 @@ class Files:
     dry_run: bool = False
     _pretended: dict[Path, str | None] = field(default_factory=dict)
 
-    def read(self, path: Path) -> str | None:
+    def read(self, path: Path, *, max_bytes: int | None = MAX_BYTES) -> str | None:
         """Return the text of a file, with its line endings and its mark, or None if there is none.
 
         Raises:
-            ConfigError: It cannot be read, or is no text; the message names it.
+            ConfigError: It cannot be read, is no text, or is too large; the message names it.
         """
         if path in self._pretended:
             return self._pretended[path]
         with naming(path):
-            return _read(path)
+            return _read(path, max_bytes=max_bytes)
 
     def pretended(self) -> Iterator[tuple[Path, str | None, str | None]]:
         """Yield what a dry run would have changed: each file with its text before and after."""
@@ -89,10 +89,10 @@ def _is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
 
 
-def _read(path: Path) -> str | None:
+def _read(path: Path, *, max_bytes: int | None = None) -> str | None:
     if path.is_symlink() and not path.exists():
         raise ConfigError(f"is a link to {path.readlink()}, which is not there")
-    content = read_file(path, max_bytes=MAX_BYTES)
+    content = read_file(path, max_bytes=max_bytes)
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from toolfold.entrypoints.install.own import free_name, own_entry, passing_on
 from toolfold.entrypoints.install.records import Moved, Records, Step, digest_of, digest_of_text
 from toolfold.entrypoints.install.rules import RulesPlan, plan_rules
 from toolfold.entrypoints.install.servertext import ServerText, require_servers, with_servers
+from toolfold.entrypoints.install.switches import without_switched_off
 from toolfold.entrypoints.install.target import Target
 from toolfold.entrypoints.install.tomltext import TomlText
 from toolfold.jsontypes import JsonObject
@@ -47,10 +48,21 @@ class FoldPlan:
         """Whether the client's file will be another."""
         return self.was is None or self.document.text != self.was
 
+    def require_writable(self) -> None:
+        """Find out before anything is changed whether the files could be replaced.
+
+        Raises:
+            ConfigError: One of them could not; the message names it.
+        """
+        if self.is_changed:
+            require_writable(self.place.path)
+        if self.target.is_changed:
+            require_writable(self.target.path)
+
     def step(self) -> Step:
         """Return how to undo this."""
         return Step(
-            before=self.was,
+            before_sha256=None if self.was is None else digest_of_text(self.was),
             after_sha256=digest_of_text(self.document.text),
             tables=tuple((table, self.document.table_text(table)) for table in self.place.tables),
             own=self.own,
@@ -58,6 +70,32 @@ class FoldPlan:
             made_target=self.target.was is None and self.target.is_changed,
             keeps_servers=self.keeps_servers,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnEntry:
+    """Our entry in a client's file, as it shall be and as it is."""
+
+    entry: JsonObject
+    there: Found | None
+    new_name: str
+    """Empty where it is there already."""
+
+    @property
+    def added(self) -> dict[str, JsonObject]:
+        """What is to be written, by name; nothing where it is right as it is."""
+        if self.there is None:
+            return {self.new_name: self.entry}
+        return {} if self.entry == self.there.written else {self.there.name: self.entry}
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Variables that it did not pass on to toolfold, and will."""
+        before = self.there.written if self.there else None
+        known = before.get("env_vars") if isinstance(before, dict) else None
+        now = self.entry.get("env_vars")
+        names = [name for name in now if isinstance(name, str)] if isinstance(now, list) else []
+        return tuple(name for name in names if not isinstance(known, list) or name not in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +115,12 @@ class Folder:
         was, document = read_document(place, self.files)
         with naming(place.path):
             found = find_servers(place, document)
-        servers = [] if keep else [each for each in found if not each.is_own and not each.reason]
+        found = without_switched_off(found, place, self.around, self.files)
+        servers = [] if keep else [each for each in found if each.is_movable]
         target, moved = self._take_over(place, servers)
-        rest = [each for each in found if each not in servers and each.table == place.tables[0]]
-        there = next((each for each in rest if each.is_own), None)
-        own = "" if there else free_name({each.name: each for each in rest})
-        entry = self._own_entry(place, there, target)
-        is_right = there is not None and entry == there.written
+        own = self._own(place, [each for each in found if each not in servers], target)
         with naming(place.path):
-            added = {} if is_right else {there.name if there else own: entry}
-            document = _folded(place, document, servers, added)
+            document = _folded(place, document, servers, own.added)
         plan = FoldPlan(
             place=place,
             was=was,
@@ -96,22 +130,18 @@ class Folder:
             servers=tuple(servers),
             moved=moved,
             stays=() if keep else tuple(each for each in found if each.reason),
-            own=own,
-            passed=_passed(entry, there),
+            own=own.new_name,
+            passed=own.passed,
             keeps_servers=keep,
         )
-        if plan.is_changed:
-            require_writable(place.path)
-        if target.is_changed:
-            require_writable(target.path)
+        plan.require_writable()
         return plan
 
     def apply(self, plan: FoldPlan) -> None:
         """Make the changes in the order in which a crash loses nothing."""
         plan.rules.save(self.files)
         if plan.is_changed:
-            record = self.records.load(plan.place)
-            self.records.save(plan.place, record.with_step(plan.step()))
+            self.records.add(plan.place, plan.step(), before=plan.was)
         plan.target.save(self.files)
         if plan.is_changed:
             text = plan.document.text
@@ -137,18 +167,23 @@ class Folder:
                     name=server.name,
                     alias=alias,
                     digest=digest_of(target.servers()[alias]),
+                    written_digest=digest_of(server.written),
                     is_ours=is_ours,
                 )
             )
         return target, tuple(moved)
 
-    def _own_entry(self, place: Place, there: Found | None, target: Target) -> JsonObject:
-        """Return our entry as it shall be; one that is there keeps what it says."""
+    def _own(self, place: Place, rest: Sequence[Found], target: Target) -> OwnEntry:
+        """Find out what our entry shall be; one that is there keeps what it says."""
+        beside = [each for each in rest if each.table == place.tables[0]]
+        there = next((each for each in beside if each.is_own), None)
         environ = self.around.environ
         entry = own_entry(place.client, environ)
         if there is not None and isinstance(there.written, dict):
             entry = there.written
-        return passing_on(place.client, entry, variables_in(target.servers()), environ)
+        entry = passing_on(place.client, entry, variables_in(target.servers()), environ)
+        new_name = "" if there else free_name({each.name for each in beside})
+        return OwnEntry(entry=entry, there=there, new_name=new_name)
 
 
 def _folded(
@@ -165,13 +200,6 @@ def _folded(
             document = document.edited(table, gone, pieces)
             require_servers(document, table, expected)
     return document
-
-
-def _passed(entry: JsonObject, there: Found | None) -> tuple[str, ...]:
-    before = there.written.get("env_vars") if there and isinstance(there.written, dict) else None
-    now = entry.get("env_vars")
-    names = [name for name in now if isinstance(name, str)] if isinstance(now, list) else []
-    return tuple(name for name in names if not isinstance(before, list) or name not in before)
 
 
 def read_document(place: Place, files: Files) -> tuple[str | None, ServerText]:

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from toolfold.entrypoints.install.clients import Client
@@ -45,14 +45,14 @@ def passing_on(
 def _command(environ: Mapping[str, str]) -> list[str]:
     script = shutil.which(NAME, path=sysconfig.get_path("scripts"))
     if script is None:
-        return [sys.executable, "-m", NAME]
+        return [sys.executable, "-P", "-m", NAME]
     in_path = shutil.which(NAME, path=environ.get("PATH", ""))
     if in_path and Path(in_path).resolve() == Path(script).resolve():
         return [NAME]
     return [script]
 
 
-def free_name(taken: Mapping[str, object]) -> str:
+def free_name(taken: Collection[str]) -> str:
     """Return a name for our entry that no other server has."""
     number, name = 1, NAME
     while name in taken:

@@ -1,7 +1,11 @@
-"""What was changed in which file, so that it can be undone: one file for each, in `backups`."""
+"""What was changed in which file, so that it can be undone.
+
+Each file has a record in `backups`, and beside it the texts that it had before each change.
+"""
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,9 @@ class Moved:
     digest: str
     """Of what toolfold's file said of it."""
 
+    written_digest: str
+    """Of what the client's file said of it."""
+
     is_ours: bool
     """Whether it is in toolfold's file because of an install, and not by hand."""
 
@@ -33,8 +40,8 @@ class Moved:
 class Step:
     """One change of a client's file."""
 
-    before: str | None
-    """The whole text; None where there was no file."""
+    before_sha256: str | None
+    """Of the whole text; None where there was no file."""
 
     after_sha256: str
     tables: tuple[tuple[Table, str | None], ...]
@@ -62,6 +69,13 @@ class Record:
     """toolfold's file, which has the servers now."""
 
     steps: tuple[Step, ...]
+    is_undone: bool = False
+    """Whether toolfold was taken out again, and only servers that are not back keep this."""
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether install put toolfold there, and nobody took it out by uninstall."""
+        return bool(self.steps) and not self.is_undone
 
     @property
     def title(self) -> str:
@@ -78,9 +92,28 @@ class Record:
         """Those of them that nobody wrote there by hand."""
         return {moved.alias for step in self.steps for moved in step.moved if moved.is_ours}
 
+    @property
+    def made_target(self) -> bool:
+        """Whether toolfold's file is there because of an install."""
+        return any(step.made_target for step in self.steps)
+
     def with_step(self, step: Step) -> "Record":
         """Return the record with one more change."""
-        return replace(self, steps=(*self.steps, step))
+        return replace(self, steps=(*self.steps, step), is_undone=False)
+
+    def with_made_target(self) -> "Record":
+        """Return the record so that the last of its servers takes toolfold's file along."""
+        first, *others = self.steps
+        return replace(self, steps=(replace(first, made_target=True), *others))
+
+    def waiting_for(self, lost: Collection[Moved]) -> "Record":
+        """Return what is left of the record when all but these servers are back."""
+        left = (
+            replace(step, moved=tuple(moved for moved in step.moved if moved in lost))
+            for step in self.steps
+        )
+        rest = replace(self, steps=tuple(step for step in left if step.moved), is_undone=True)
+        return rest.with_made_target() if rest.steps and self.made_target else rest
 
 
 class Records:
@@ -92,8 +125,7 @@ class Records:
 
     def path_of(self, place: Place) -> Path:
         """Return where the record of a place is kept."""
-        digest = hashlib.sha256(str(place.path).encode()).hexdigest()[:8]
-        return self._directory / f"{place.client}-{place.scope}-{digest}.json"
+        return self._path(place.client, place.scope, str(place.path))
 
     def load(self, place: Place) -> Record:
         """Return the record of a place, which has no steps where nothing was changed.
@@ -115,31 +147,77 @@ class Records:
         found = [self._read(path) for path in paths if path != self.path_of(place)]
         return [record for record in found if record and record.target == str(place.target)]
 
-    def save(self, place: Place, record: Record) -> None:
-        """Write the record."""
-        self._write(self.path_of(place), json.dumps(asdict(record), indent=1) + "\n")
+    def text_before(self, place: Place, step: Step) -> str | None:
+        """Return the client's file as it was before a change; None where there was none.
 
-    def forget(self, place: Place) -> None:
-        """Remove the record, once all is undone."""
-        self._write(self.path_of(place), None)
+        Raises:
+            ConfigError: The text is not there, or was changed.
+        """
+        if step.before_sha256 is None:
+            return None
+        path = self._text_path(place, step.before_sha256)
+        text = self._files.read(path, max_bytes=None)
+        if text is None or digest_of_text(text) != step.before_sha256:
+            raise ConfigError(
+                f"{path}, the text of {place.path} before a change, is gone or was changed. "
+                f"Nothing was undone: put it back, or move {self.path_of(place)} away to go on "
+                f"without."
+            )
+        return text
+
+    def add(self, place: Place, step: Step, *, before: str | None) -> None:
+        """Write down one more change, before it is made."""
+        if step.before_sha256 is not None:
+            self._write(self._text_path(place, step.before_sha256), before)
+        self._save(self.load(place).with_step(step))
+
+    def keep(self, place: Place, record: Record) -> None:
+        """Write what is left of a record, and forget the texts that it does not need."""
+        if record.steps:
+            self._save(record)
+        else:
+            self._write(self.path_of(place), None)
+        used = {self._text_path(place, step.before_sha256 or "") for step in record.steps}
+        for path in self._directory.glob(f"{self.path_of(place).stem}-*.before"):
+            if path not in used:
+                self._write(path, None)
+
+    def hand_on_target(self, place: Place) -> None:
+        """Let another place take toolfold's file along that the install of this one made."""
+        others = [record for record in self.sharers(place) if record.steps]
+        if others:
+            self._save(others[0].with_made_target())
+
+    def _save(self, record: Record) -> None:
+        path = self._path(record.client, record.scope, record.path)
+        self._write(path, json.dumps(asdict(record), indent=1) + "\n")
+
+    def _path(self, client: str, scope: str, path: str) -> Path:
+        digest = hashlib.sha256(path.encode()).hexdigest()[:8]
+        return self._directory / f"{client}-{scope}-{digest}.json"
+
+    def _text_path(self, place: Place, sha256: str) -> Path:
+        return self._directory / f"{self.path_of(place).stem}-{sha256[:16]}.before"
 
     def _write(self, path: Path, text: str | None) -> None:
-        self._files.write(path, text, was=self._files.read(path), private=True)
+        was = self._files.read(path, max_bytes=None)
+        if text != was:
+            self._files.write(path, text, was=was, private=True)
 
     def _read(self, path: Path) -> Record | None:
-        text = self._files.read(path)
+        text = self._files.read(path, max_bytes=None)
         try:
             return None if text is None else _parse(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(
-                f"{path} is not a record that toolfold wrote: {error}. The text before each change "
-                f"stands in it as `before`; move it away to go on without."
+                f"{path} is not a record that toolfold wrote: {error}. The texts before each "
+                f"change are in the files `.before` beside it; move it away to go on without."
             ) from error
 
 
 def digest_of(entry: Json) -> str:
     """Return what changes when an entry does."""
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(entry, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def digest_of_text(text: str) -> str:

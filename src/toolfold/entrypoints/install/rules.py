@@ -52,7 +52,7 @@ def plan_rules(place: Place, around: Around, files: Files) -> RulesPlan:
 def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonObject], list[str]]:
     rules: list[JsonObject] = []
     unread: list[str] = []
-    for path in _settings_files(place, around):
+    for path in settings_files(place, around):
         try:
             rules += _rules_in(path, files.read(path))
         except ConfigError as error:
@@ -60,7 +60,8 @@ def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonOb
     return rules, unread
 
 
-def _settings_files(place: Place, around: Around) -> tuple[Path, ...]:
+def settings_files(place: Place, around: Around) -> tuple[Path, ...]:
+    """Return the settings of Claude Code that hold here; none for another client."""
     if place.client != "claude":
         return ()
     project = around.project / ".claude"

@@ -62,7 +62,7 @@ def sections(text: str) -> list[Section]:
     found: list[Section] = []
     for statement in statements(text):
         if statement.is_header:
-            path = _path(text[statement.start : statement.end])
+            path = header_path(text[statement.start : statement.end])
             found.append(Section(path=path, start=statement.start, end=statement.end, statements=0))
         elif found:
             last = found.pop()
@@ -110,7 +110,8 @@ def insert(text: str, at: int, piece: str, newline: str) -> str:
     return left + piece + right
 
 
-def _path(header: str) -> tuple[str, ...]:
+def header_path(header: str) -> tuple[str, ...]:
+    """Return the keys that the header of a table names."""
     names: list[str] = []
     value: object = tomllib.loads(header)
     while isinstance(value, dict | list) and value:

@@ -7,8 +7,20 @@ from toolfold.entrypoints.install.clients import Place
 from toolfold.entrypoints.install.entries import find_servers, is_own_entry
 from toolfold.entrypoints.install.files import Files, naming, require_writable
 from toolfold.entrypoints.install.fold import parse_document, read_document
-from toolfold.entrypoints.install.records import Moved, Record, Records, Step, digest_of_text
-from toolfold.entrypoints.install.servertext import ServerText, Table
+from toolfold.entrypoints.install.records import (
+    Moved,
+    Record,
+    Records,
+    Step,
+    digest_of,
+    digest_of_text,
+)
+from toolfold.entrypoints.install.servertext import (
+    ServerText,
+    Table,
+    require_servers,
+    with_servers,
+)
 from toolfold.entrypoints.install.target import Target
 
 
@@ -26,8 +38,8 @@ class UnfoldPlan:
     """Whether it becomes what it was before the first change, byte for byte."""
 
     back: tuple[Moved, ...]
-    lost: tuple[Moved, ...]
-    """Those that found no place any more; they stay in toolfold's file."""
+    lost: tuple[tuple[Moved, str], ...]
+    """Those that could not come back, each with the reason; their record is kept."""
 
     target: Target
     taken: tuple[str, ...]
@@ -35,6 +47,11 @@ class UnfoldPlan:
 
     kept: tuple[tuple[str, str], ...]
     """Servers that stay there although they are back in the client, each with the reason."""
+
+    @property
+    def rest(self) -> Record:
+        """What is left to be undone another time."""
+        return self.record.waiting_for([moved for moved, _ in self.lost])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +69,12 @@ class Unfolder:
         """
         record = self.records.load(place)
         was, document = read_document(place, self.files)
+        changes = [_Change(step, self.records.text_before(place, step)) for step in record.steps]
         with naming(place.path):
-            text = _undo(place, was, record.steps) if record.steps else _bare(place, was, document)
+            text = _undo(place, was, changes) if changes else _bare(place, was, document)
             back, lost = _sorted_out(place, text, record)
         target = Target.read(place.target, self.files)
-        target, taken, kept = self._give_back(place, target, back)
+        target, taken, kept = self._give_back(place, target, back, [moved for moved, _ in lost])
         if text != was:
             require_writable(place.path)
         return UnfoldPlan(
@@ -64,7 +82,7 @@ class Unfolder:
             record=record,
             was=was,
             text=text,
-            is_exact=bool(record.steps) and text == record.steps[0].before,
+            is_exact=bool(changes) and text == changes[0].before,
             back=back,
             lost=lost,
             target=target,
@@ -76,16 +94,19 @@ class Unfolder:
         """Make the changes in the order in which a crash loses nothing."""
         if plan.text != plan.was:
             self.files.write(plan.place.path, plan.text, was=plan.was, private=False)
-        if plan.target.is_empty and any(step.made_target for step in plan.record.steps):
+        if plan.target.is_empty and plan.record.made_target:
             plan.target.remove(self.files)
         else:
             plan.target.save(self.files)
-        self.records.forget(plan.place)
+            if plan.record.made_target and not plan.rest.steps:
+                self.records.hand_on_target(plan.place)
+        self.records.keep(plan.place, plan.rest)
 
     def _give_back(
-        self, place: Place, target: Target, back: Sequence[Moved]
+        self, place: Place, target: Target, back: Sequence[Moved], lost: Sequence[Moved]
     ) -> tuple[Target, tuple[str, ...], tuple[tuple[str, str], ...]]:
         used = {a: each.title for each in self.records.sharers(place) for a in each.aliases}
+        used |= {moved.alias: "a server that is not back" for moved in lost}
         taken: list[str] = []
         kept: list[tuple[str, str]] = []
         for alias, moved in {moved.alias: moved for moved in back}.items():
@@ -101,52 +122,78 @@ class Unfolder:
         return target, tuple(taken), tuple(kept)
 
 
-def _undo(place: Place, text: str | None, steps: Sequence[Step]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A step, and the client's file as it was before; None where there was none."""
+
+    step: Step
+    before: str | None
+
+
+def _undo(place: Place, text: str | None, changes: Sequence[_Change]) -> str | None:
     """Undo changes, the last one first."""
-    for step in reversed(steps):
+    for change in reversed(changes):
         if text is None:
             return None
-        is_unchanged = digest_of_text(text) == step.after_sha256
-        text = step.before if is_unchanged else _undo_in_place(place, text, step)
+        is_unchanged = digest_of_text(text) == change.step.after_sha256
+        text = change.before if is_unchanged else _undo_in_place(place, text, change)
     return text
 
 
-def _undo_in_place(place: Place, text: str, step: Step) -> str:
+def _undo_in_place(place: Place, text: str, change: _Change) -> str:
     """Undo one change in a text that was edited afterwards."""
-    document, before = parse_document(place, text), parse_document(place, step.before or "")
-    for table, after in step.tables:
+    document, before = parse_document(place, text), parse_document(place, change.before or "")
+    for table, after in change.step.tables:
         if after is not None and document.table_text(table) == after:
             document = document.with_table(table, before.table_text(table))
+            require_servers(document, table, before.servers(table))
         else:
-            document = _exchange(document, before, table, step)
+            document = _exchange(document, before, table, change.step)
     return document.text
 
 
 def _exchange(document: ServerText, before: ServerText, table: Table, step: Step) -> ServerText:
-    present = document.servers(table)
+    present, were = document.servers(table), before.servers(table)
     is_own = step.own in present and is_own_entry(step.own, present[step.own])
     own = [step.own] if is_own and table == step.tables[0][0] else []
-    back = {
-        moved.name: before.piece(table, moved.name)
+    back = [
+        moved.name
         for moved in step.moved
         if moved.table == table and (moved.name not in present or moved.name in own)
-    }
-    return document.edited(table, own, back) if own or back else document
+    ]
+    if not own and not back:
+        return document
+    edited = document.edited(table, own, {name: before.piece(table, name) for name in back})
+    if edited.text == document.text:
+        return document  # what held the table is gone, and they have no place
+    require_servers(edited, table, with_servers(present, own, {name: were[name] for name in back}))
+    is_left_over = not edited.servers(table) and before.table_text(table) is None
+    return edited.with_table(table, None) if is_left_over else edited
 
 
 def _bare(place: Place, was: str | None, document: ServerText) -> str | None:
     """Take out an entry of ours that somebody wrote by hand."""
     own = [each for each in find_servers(place, document) if each.is_own]
     for entry in own:
+        expected = with_servers(document.servers(entry.table), [entry.name], {})
         document = document.edited(entry.table, [entry.name], {})
+        require_servers(document, entry.table, expected)
     return document.text if own else was
 
 
 def _sorted_out(
     place: Place, text: str | None, record: Record
-) -> tuple[tuple[Moved, ...], tuple[Moved, ...]]:
-    """Return which servers are in the client's file again, and which are not."""
+) -> tuple[tuple[Moved, ...], tuple[tuple[Moved, str], ...]]:
+    """Return which servers the client's file holds again as they were, and why others are not."""
     document = parse_document(place, text or "")
-    moved = [each for step in record.steps for each in step.moved]
-    back = tuple(each for each in moved if each.name in document.servers(each.table))
-    return back, tuple(each for each in moved if each not in back)
+    back: list[Moved] = []
+    lost: list[tuple[Moved, str]] = []
+    for moved in (each for step in record.steps for each in step.moved):
+        servers = document.servers(moved.table)
+        if moved.name not in servers:
+            lost.append((moved, "there is no place for it any more"))
+        elif digest_of(servers[moved.name]) != moved.written_digest:
+            lost.append((moved, "another server has its name"))
+        else:
+            back.append(moved)
+    return tuple(back), tuple(lost)

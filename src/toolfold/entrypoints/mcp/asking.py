@@ -66,13 +66,21 @@ class Desk:
         if params.request_state is not None:
             talk = self._resume(context, params)
         elif is_modern(context) and can_ask(context):
-            talk = _Talk(context, params, self._ask_s)
+            talk = _Talk(context, params, self._user(context), self._ask_s)
             self._tasks.start_soon(talk.run, work)
         else:
-            ask = ask_by_request(context, self._ask_s) if can_ask(context) else None
+            ask = None
+            if can_ask(context):
+                ask = ask_by_request(context, self._user(context), self._ask_s)
             async with Progress(context.session.report_progress) as progress:
                 return await work(ask, progress.note)
         return await self._listen(context, talk)
+
+    def _user(self, context: Any) -> object:
+        """Return who is asked: over HTTP a desk serves many clients, and else one."""
+        if context.request is None:
+            return self
+        return context.request.headers.get("mcp-session-id") or object()
 
     async def _listen(
         self, context: Any, talk: "_Talk[ResultT]"
@@ -123,9 +131,10 @@ class _Talk(Generic[ResultT]):
     """One piece of work that lasts over several requests of its client."""
 
     def __init__(
-        self, context: Any, params: types.InputResponseRequestParams, ask_s: float
+        self, context: Any, params: types.InputResponseRequestParams, user: object, ask_s: float
     ) -> None:
         self.origin = _origin(context, params)
+        self._user = user
         self.on_progress: OnProgress = _ignore
         self._context = context
         self._ask_s = ask_s
@@ -141,8 +150,9 @@ class _Talk(Generic[ResultT]):
         """Do the work. What it raises is raised by `result`."""
         try:
             with self._scope:
+                ask = Ask(user=self._user, put=self._ask)
                 self._outcome.append(
-                    await work(self._ask, lambda count, call: self.on_progress(count, call))
+                    await work(ask, lambda count, call: self.on_progress(count, call))
                 )
         except ToolfoldError as error:
             self._error = error

@@ -91,7 +91,7 @@ def expired(question: Question, ask_s: float) -> QuestionExpired:
     )
 
 
-def ask_by_request(context: Any, ask_s: float) -> Ask:
+def ask_by_request(context: Any, user: object, ask_s: float) -> Ask:
     """Return how a client of the older protocol is asked: by a request while its own waits."""
 
     async def ask(question: Question) -> Reply:
@@ -111,4 +111,4 @@ def ask_by_request(context: Any, ask_s: float) -> Ask:
             raise unanswerable(question, "the client's answer is not valid") from error
         return read_reply(question, result)
 
-    return ask
+    return Ask(user=user, put=ask)

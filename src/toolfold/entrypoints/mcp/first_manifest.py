@@ -8,7 +8,7 @@ from toolfold.catalog.listing import write_whole
 from toolfold.catalog.names import module_names
 from toolfold.config.settings import current_directory, deciding_files, environment, load_config
 from toolfold.errors import ToolfoldError
-from toolfold.relay.manifest import as_manifest, base_environ, manifest_path
+from toolfold.relay.manifest import as_manifest, base_environ, file_states, manifest_path
 from toolfold.relay.surface import built_in_answers
 
 
@@ -25,8 +25,8 @@ def write_first_manifest() -> None:
         environ = base_environ(environment())
         world: dict[str, Any] = {"cwd": str(here), "config": None, "set": [], "environ": environ}
         modules = sorted(module_names(server.name for server in config.servers).values())
-        watched = map(str, deciding_files(config, here, None))
-        text = as_manifest(built_in_answers(__version__, modules), watched, __version__)
+        states = file_states(map(str, deciding_files(config, here, None)))
+        text = as_manifest(built_in_answers(__version__, modules), states, __version__)
         path = Path(manifest_path(str(config.directories.cache), world))
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_whole(path, text)

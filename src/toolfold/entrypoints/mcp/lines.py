@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -13,11 +13,9 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from toolfold.relay.wire import Lines, encode, key_of
+from toolfold.relay.wire import LONGEST_LINE, Lines, decode, encode, failure, key_of, refusal
 
 _log = logging.getLogger(__name__)
-
-LONGEST_LINE: Final = 64 * 1024 * 1024
 
 
 class LineStream:
@@ -29,11 +27,11 @@ class LineStream:
         self._ready: list[bytes] = []
         self._sending = anyio.Lock()
 
-    async def receive(self) -> bytes:
+    async def receive(self, *, at_most: int = LONGEST_LINE) -> bytes:
         """Return the next line.
 
         Raises:
-            anyio.EndOfStream: The peer is gone, or sends a line without end.
+            anyio.EndOfStream: The peer is gone, or sends a line that is too long.
         """
         held = 0
         while not self._ready:
@@ -42,9 +40,9 @@ class LineStream:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                 raise anyio.EndOfStream from None
             held += len(chunk)
-            if held > LONGEST_LINE:
-                raise anyio.EndOfStream
             self._ready = self._lines.feed(chunk)
+            if self._lines.dropped or (held > at_most and not self._ready):
+                raise anyio.EndOfStream
         return self._ready.pop(0)
 
     async def send(self, line: bytes) -> None:
@@ -121,7 +119,7 @@ async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tup
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValidationError as error:
-                    await arrived.send(error)
+                    await lines.send(encode(_worded(line, error)))
                     continue
                 in_flight.see_in(message)
                 if isinstance(message, types.JSONRPCRequest) and message.method == "tools/call":
@@ -141,3 +139,13 @@ async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tup
         tasks.start_soon(send)
         yield read, write
         tasks.cancel_scope.cancel()
+
+
+def _worded(line: bytes, error: ValidationError) -> dict[str, Any]:
+    """Return an answer to what is not a message, so that nobody waits for one."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    reason = f"This request is not valid: {first['msg']}."
+    message = decode(line) or {}
+    if "method" in message and "id" in message:
+        return failure(message, reason)
+    return refusal(None, reason)

@@ -15,8 +15,7 @@ from toolfold.catalog.listing import write_whole
 from toolfold.config.settings import deciding_files
 from toolfold.entrypoints.mcp.lines import initialization_options
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.errors import StoreError
-from toolfold.relay.manifest import as_manifest, manifest_path
+from toolfold.relay.manifest import as_manifest, file_states, manifest_path
 from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS
 
 _log = logging.getLogger(__name__)
@@ -29,13 +28,14 @@ async def keep_manifest(app: App, hello: dict[str, Any]) -> None:
     """Write what a relay in the world of `hello` may answer without us."""
     config = app.config
     path = anyio.Path(manifest_path(str(config.directories.cache), hello))
-    watched = deciding_files(config, Path(hello["cwd"]), hello["config"])
-    text = as_manifest(await rehearse(app), map(str, watched), __version__)
+    files = deciding_files(config, Path(hello["cwd"]), hello["config"])
+    states = file_states(map(str, files))  # before we ask: what changes meanwhile must show
     try:
+        text = as_manifest(await rehearse(app), states, __version__)
         if not await path.exists() or await path.read_text(encoding="utf-8") != text:
             write_whole(Path(path), text)
-    except (OSError, StoreError) as error:
-        _log.warning("The manifest cannot be kept: %s", error)
+    except Exception:  # noqa: BLE001  # the edge of a background task
+        _log.exception("The manifest cannot be kept.")
 
 
 async def rehearse(app: App) -> dict[str, Any]:

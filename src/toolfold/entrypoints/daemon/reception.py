@@ -1,0 +1,147 @@
+"""How a daemon receives whoever connects.
+
+A client is greeted in two steps. It says where it is and with which options; it is told which
+variables its configuration names; it gives those and nothing else. From then on it speaks MCP.
+"""
+
+import hmac
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteStream
+
+from toolfold import __version__
+from toolfold.app import App, Shared
+from toolfold.entrypoints.daemon.client_place import ClientPlace
+from toolfold.entrypoints.daemon.clients import Client, Clients
+from toolfold.entrypoints.daemon.losses import describe_losses
+from toolfold.entrypoints.daemon.worlds import Worlds
+from toolfold.entrypoints.mcp.lines import LineStream, serve_lines
+from toolfold.entrypoints.mcp.rehearsal import keep_manifest
+from toolfold.entrypoints.mcp.server import make_server
+from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.relay.wire import WIRE, decode, encode
+
+_log = logging.getLogger(__name__)
+
+_GREETING_S: Final = 30.0
+_REPLACING_S: Final = 5.0
+_LONGEST_HELLO: Final = 1024 * 1024
+
+Prove = Callable[[str], str]
+"""Returns what only somebody who knows the daemon's token can say to a message."""
+
+
+class Told(Protocol):
+    """The daemon, as far as those who connect can tell it something."""
+
+    def status(self) -> dict[str, Any]:
+        """Say what is going on."""
+        ...
+
+    def drain(self) -> None:
+        """Make room for another daemon."""
+        ...
+
+    def stop(self, *, now: bool) -> None:
+        """End because a person asked for it."""
+        ...
+
+
+class Reception:
+    """Greets those who connect, and serves clients."""
+
+    def __init__(self, daemon: Told, shared: Shared, worlds: Worlds, clients: Clients) -> None:
+        self._daemon = daemon
+        self._shared = shared
+        self._worlds = worlds
+        self._clients = clients
+
+    async def receive(self, stream: ByteStream, prove: Prove) -> None:
+        """Serve one connection to its end. Whatever goes wrong concerns that one alone."""
+        async with stream:
+            lines = LineStream(stream)
+            with self._clients.connected():
+                try:
+                    hello = await _next(lines)
+                    if _is_allowed(hello, prove):
+                        await self._welcome(hello, lines, prove)
+                except (anyio.EndOfStream, TimeoutError):
+                    return
+                except ToolfoldError as error:
+                    await self._refuse(lines, str(error))
+                except Exception:  # noqa: BLE001  # the outer edge
+                    _log.exception("A connection ended with an error.")
+                    await self._refuse(lines, "The toolfold daemon failed; see `toolfold logs`.")
+
+    async def _refuse(self, lines: LineStream, reason: str) -> None:
+        """Say why a client is not served. A newer one may say that it knows better."""
+        await lines.send(encode({"error": reason, "version": __version__}))
+        with anyio.move_on_after(_REPLACING_S):
+            try:
+                self._heed(decode(await lines.receive()) or {})
+            except anyio.EndOfStream:
+                return
+
+    def _heed(self, reply: dict[str, Any]) -> bool:
+        if reply.get("drain"):
+            _log.info("A newer toolfold takes over.")
+            self._daemon.drain()
+            return True
+        return False
+
+    async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
+        match hello.get("kind"):
+            case "mcp":
+                await self._greet(hello, lines, prove)
+            case "status":
+                await lines.send(encode(self._daemon.status()))
+            case "stop":
+                await lines.send(encode(self._daemon.status()))
+                self._daemon.stop(now=bool(hello.get("now")))
+            case kind:
+                raise ConfigError(f"The daemon of toolfold {__version__} does not know {kind!r}.")
+
+    async def _greet(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
+        place = ClientPlace.read(hello)
+        greeting = {
+            "wire": WIRE,
+            "version": __version__,
+            "proof": prove(f"daemon:{hello.get('nonce')}"),
+            "needs": await anyio.to_thread.run_sync(place.variables),
+        }
+        await lines.send(encode(greeting))
+        reply = await _next(lines)
+        if self._heed(reply):
+            return
+        if not isinstance(reply.get("environ"), dict):
+            raise ConfigError("The relay did not say which variables it has.")
+        config = await anyio.to_thread.run_sync(place.config, reply["environ"])
+        async with self._worlds.enter(config) as app:
+            await self._serve(app, hello, reply.get("lost", []), lines)
+
+    async def _serve(
+        self, app: App, hello: dict[str, Any], lost: list[str], lines: LineStream
+    ) -> None:
+        project = str(app.config.project or app.config.start_directory)
+        client = Client(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
+        losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
+        await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
+        async with self._clients.served(client), anyio.create_task_group() as beside:
+            beside.start_soon(keep_manifest, app, hello)
+            await serve_lines(make_server(app, client=client.id), lines, client.in_flight)
+            beside.cancel_scope.cancel()
+
+
+async def _next(lines: LineStream) -> dict[str, Any]:
+    with anyio.fail_after(_GREETING_S):
+        return decode(await lines.receive(at_most=_LONGEST_HELLO)) or {}
+
+
+def _is_allowed(hello: dict[str, Any], prove: Prove) -> bool:
+    expected = prove(f"client:{hello.get('nonce')}")
+    return hmac.compare_digest(str(hello.get("proof", "")).encode(), expected.encode())
