@@ -20,6 +20,7 @@ from toolfold.config.settings import Config
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
+from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.sandbox.checker import MontyChecker
@@ -35,6 +36,7 @@ class App:
     catalog: Catalog
     discovery: DiscoveryModule
     runtime: Runtime
+    pinned: PinnedCalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +138,13 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ):
             background.start_soon(checker.warm)
             background.start_soon(meaning.keep_learning)
-            yield App(config=config, catalog=catalog, discovery=discovery, runtime=runtime)
+            yield App(
+                config=config,
+                catalog=catalog,
+                discovery=discovery,
+                runtime=runtime,
+                pinned=PinnedCalls(catalog, shared.journal),
+            )
             background.cancel_scope.cancel()
 
 

@@ -18,7 +18,7 @@ from servers.authorization import Authority, serving
 from support import MakeApp, MakeConfig, free_port, test_server, write_config
 
 from toolfold.catalog.login.flow import log_in
-from toolfold.catalog.login.logins import Logins, login_state, needs_login
+from toolfold.catalog.login.logins import Logins, login_state
 
 SENTENCE = "it needs a login. Run: toolfold login crm"
 CALL = "import crm\ncrm.echo(value='there')"
@@ -416,8 +416,6 @@ async def test_another_url_needs_another_login(
     config = make_config({**crm(site), "moved": {"url": f"{site.resource}/v2"}})
     [ours, moved] = config.servers
 
-    assert not needs_login(ours, config.directories)
-    assert needs_login(moved, config.directories)
     assert login_state(ours, config.directories).status == "valid"
     assert login_state(moved, config.directories).status == "absent"
 

@@ -350,12 +350,18 @@ async def test_a_write_refused_for_now_is_not_repeated_but_the_next_call_waits(
     assert "Note: web asked to wait: waited" in result.text
 
 
-async def test_a_url_that_nobody_serves_is_named_without_its_secrets(running: MakeApp) -> None:
-    servers = {"gone": {"type": "http", "url": "http://user:pw@127.0.0.1:9/mcp?key=hush"}}
+async def test_what_cannot_be_reached_is_named_without_its_secrets(running: MakeApp) -> None:
+    servers = {
+        "gone": {"type": "http", "url": "http://user:pw@127.0.0.1:9/mcp?key=hush"},
+        "path": {"type": "http", "url": "http://127.0.0.1:9/s/hush/mcp"},
+        "shell": {"command": "TOKEN=hush srv"},
+    }
     async with running(servers, **PATIENCE) as toolfold:
         result = await toolfold.run("import tools\nprint(tools.servers())")
 
-    assert "http://127.0.0.1:9/mcp cannot be reached" in result.text
+    assert "http://127.0.0.1:9/mcp?••• cannot be reached" in result.text
+    assert "http://127.0.0.1:9/••• cannot be reached" in result.text
+    assert "the command '•••' was not found" in result.text
     assert "hush" not in result.text
     assert "pw" not in result.text
 

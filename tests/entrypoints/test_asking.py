@@ -203,7 +203,7 @@ async def test_a_question_never_goes_to_the_user_of_another_client(
     assert second.asked == []
     assert "Eve" not in text_of(results["a"])
     assert "Several calls of different users are under way" in text_of(results["a"])
-    assert text_of(results["b"]) == "met"
+    assert "met" in text_of(results["b"])
 
 
 async def test_two_calls_of_one_client_have_one_user(tmp_path: Path, running: MakeApp) -> None:

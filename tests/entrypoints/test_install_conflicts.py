@@ -139,3 +139,20 @@ def test_an_edited_file_loses_the_table_that_install_made(machine: Machine) -> N
     assert late.status == 0
     assert with_late == {"inputs": [], "servers": {"late": OTHER}}
     assert json.loads(path.read_text()) == {"inputs": []}
+
+
+def test_a_server_whose_project_is_gone_from_the_file_stays_with_toolfold(
+    machine: Machine,
+) -> None:
+    servers = {str(machine.project): {"mcpServers": {"local": ORIGINAL}}}
+    path = machine.write("claude", json.dumps({"mcpServers": {}, "projects": servers}))
+    machine.run("install", "claude")
+    root = json.loads(path.read_text())
+    path.write_text(json.dumps({**root, "projects": {}}))
+
+    ran = machine.run("uninstall", "claude")
+
+    assert ran.status == 0
+    assert "not put back: local: there is no place for it any more" in ran.out
+    assert json.loads(path.read_text()) == {"mcpServers": {}, "projects": {}}
+    assert machine.servers()["local"]["env"] == {"TOKEN": "ORIGINAL"}

@@ -13,7 +13,7 @@ from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Answer, Blob, to_answer
+from toolfold.catalog.results import Answer, Blob, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
@@ -176,11 +176,7 @@ class Catalog:
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
         answer = to_answer(tool, result, keep)
-        if answer.size > self._max_result_bytes:
-            raise ToolFailed(
-                f"{tool.path} answered with {answer.size:,} characters; at most "
-                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields."
-            )
+        self._refuse_if_large(tool, answer.size)
         if tool.listed.output_schema is None:
             upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
@@ -193,12 +189,20 @@ class Catalog:
         Only the URIs of resources in it become those that clients can read.
 
         Raises:
-            UpstreamError: The server failed.
+            UpstreamError: The server failed, or answered with too much.
         """
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), ask=ask)
+        self._refuse_if_large(tool, size_of(result))
         blocks = [outward(tool.module, block) for block in result.content]
         return result.model_copy(update={"content": blocks})
+
+    def _refuse_if_large(self, tool: Tool, size: int) -> None:
+        if size > self._max_result_bytes:
+            raise ToolFailed(
+                f"{tool.path} answered with {size:,} characters; at most "
+                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields."
+            )
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""

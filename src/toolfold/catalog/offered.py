@@ -146,7 +146,7 @@ class Offered:
             len(each.text if isinstance(each, types.TextResourceContents) else each.blob)
             for each in result.contents
         )
-        self._refuse_if_large(f"{module}: {uri}", sum(sizes))
+        self._refuse_if_large(f"{module}: {uri[:_MOST_COMPARED_CHARS]}", sum(sizes))
         return result
 
     async def read_address(self, address: str, *, ask: Ask | None) -> types.ReadResourceResult:
@@ -174,7 +174,9 @@ class Offered:
         offers = upstream.known_offers
         if offers is None or "completions" not in offers.capabilities:
             return types.CompleteResult(completion=types.Completion(values=[]))
-        return await upstream.run(completing(inner.model_copy(update={"meta": None})))
+        result = await upstream.run(completing(inner.model_copy(update={"meta": None})))
+        self._refuse_if_large(f"{module}: a completion", len(result.model_dump_json()))
+        return result
 
     async def _find_prompt(self, name: str) -> tuple[str, str]:
         """Return module and own name of a prompt."""

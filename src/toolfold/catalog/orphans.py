@@ -105,11 +105,12 @@ def _signal(pid: int, kind: signal.Signals) -> None:
 
 
 def _born(pid: int) -> str:
-    """Return when a process began, in the kernel's ticks; "" when it is not there."""
+    """Return when a process began, in the kernel's ticks; "" when it does not live."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if fields[0] in {"Z", "X"} else fields[19]
 
 
 def _namespace() -> str:

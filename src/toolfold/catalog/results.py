@@ -61,6 +61,11 @@ def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], J
     return Answer(values[0] if len(values) == 1 else values, size)
 
 
+def size_of(result: types.CallToolResult) -> int:
+    """Return about how many characters a result weighs as it is, images and all."""
+    return len(result.model_dump_json(exclude_none=True))
+
+
 def _joined(texts: list[str]) -> Json:
     """Several text blocks: the JSON values if all are JSON objects or lists, else one text."""
     values = [parse_text(text) for text in texts]

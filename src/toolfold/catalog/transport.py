@@ -157,7 +157,7 @@ async def http_streams(
     """
 
     async def bound(response: httpx2.Response) -> None:
-        if response.headers.get("content-type", "").startswith("application/json"):
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _BoundedStream(response.stream, max_message_bytes)
 
     client = httpx2.AsyncClient(
@@ -186,7 +186,7 @@ def is_too_long(message: str) -> bool:
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """A body that fails when it has passed its bound; the SDK reads JSON of any length."""
+    """A body that fails when it has passed its bound; the SDK reads any but a stream of events."""
 
     def __init__(self, body: Any, max_bytes: int) -> None:
         self._body = body

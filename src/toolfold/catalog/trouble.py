@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx2
 import mcp_types as types
@@ -10,6 +9,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from toolfold.catalog.transport import Line
+from toolfold.config.harmless import address, program_path
 from toolfold.config.servers import ServerConfig
 
 
@@ -31,14 +31,14 @@ class Trouble:
                 return f"its working directory {self.directory} does not exist."
             case FileNotFoundError() | PermissionError():
                 return (
-                    f"the command {self.config.command!r} was not found or may not be run. "
+                    f"the command {program_path(self.config.command)!r} was not found or may not be run. "
                     "Is it installed and on the PATH?"
                 )
             case MCPError() if self._is_stdio and leaf.code == types.CONNECTION_CLOSED:
                 words = self.line.last_words()
                 return "it ended during the handshake" + (f", saying: {words}" if words else ".")
             case httpx2.TransportError():
-                return f"{without_secrets(self.config.url)} cannot be reached: {leaf}"
+                return f"{address(self.config.url)} cannot be reached: {leaf}"
         return None
 
     def of_silence(self) -> str:
@@ -62,13 +62,6 @@ def first_line(error: BaseException) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:300]
-
-
-def without_secrets(url: str) -> str:
-    """Return a URL that may be shown: no user, password or query."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 def _leaf(error: BaseException) -> BaseException:

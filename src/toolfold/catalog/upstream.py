@@ -30,8 +30,9 @@ from toolfold.catalog.offers import KnownOffers, Offers
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Line, Start, is_too_long, wire_bytes
-from toolfold.catalog.trouble import Trouble, first_line, without_secrets
+from toolfold.catalog.trouble import Trouble, first_line
 from toolfold.catalog.turns import Turn, Turns
+from toolfold.config.harmless import address
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
 
@@ -414,7 +415,7 @@ class Upstream:
         if self._login is not None and self._login.fault:
             return self._login.fault
         return (
-            f"{without_secrets(self.config.url)} refused with status {status}. "
+            f"{address(self.config.url)} refused with status {status}. "
             "Check its headers or token."
         )
 

@@ -9,7 +9,7 @@ _REFERENCE = re.compile(
 )
 _PROGRAM = re.compile(r"(?:[^\s=]*[/\\])?([\w.+@-]{1,64})")
 _ADDRESS = re.compile(
-    r"((?:https?|wss?)://)(?:[^/?#@]*@)?((?:[\w.-]+|\[[\da-f:]+\]|\$\{\w+\})(?::\d+)?)([^@]*)",
+    r"((?:https?|wss?)://)(?:[^/?#@]*@)?((?:[\w.-]+|\[[\da-f:]+\]|\$\{\w+\})(?::\d+)?)([^?#@]*)([^@]*)",
     re.IGNORECASE,
 )
 _COMMON_PATH = re.compile(r"(?:/(?:api|mcp|sse|v\d{1,2}))*/?")
@@ -29,13 +29,19 @@ def program(command: str) -> str:
     return found[1] if found else MASK
 
 
+def program_path(command: str) -> str:
+    """Return a command as it is written, if it is nothing but a path or a name."""
+    return MASK if program(command) == MASK else command
+
+
 def address(url: str) -> str:
     """Return scheme and host of a URL, and its path if it is one that many servers have."""
     found = _ADDRESS.fullmatch(url)
     if found is None:
         return reference(url)
-    scheme, host, rest = found.groups()
-    return f"{scheme}{host}{rest if _COMMON_PATH.fullmatch(rest) else f'/{MASK}'}"
+    scheme, host, path, query = found.groups()
+    end = f"?{MASK}" if query else ""
+    return f"{scheme}{host}{path if _COMMON_PATH.fullmatch(path) else f'/{MASK}'}{end}"
 
 
 def argument(word: str) -> str:

@@ -14,7 +14,8 @@ from toolfold.jsontypes import Json
 MAX_DUPLICATES = 20
 
 # `\Z` closes what nobody closed: without it, each opening would be scanned to the end again.
-_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)'
+# Characters are taken by the run: one at a time, a file of megabytes takes seconds.
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _STRING_OR_COMMENT = re.compile(_STRING + r"|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STRING_OR_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[}\]])", re.DOTALL)
 _NOT_LINE_END = re.compile(r"[^\r\n]")

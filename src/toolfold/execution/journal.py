@@ -13,24 +13,22 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
 from toolfold.errors import StoreError, ToolfoldError
-from toolfold.execution import runs
-from toolfold.execution.rows import RowWriter
-from toolfold.execution.runs import CALLS_BITS, Origin, Outcome, Run
+from toolfold.execution.rows import Place, Row, RowWriter
+from toolfold.execution.runs import CALLS_BITS, Origin, Outcome, Run, find_latest
 from toolfold.execution.runsdb import is_damage, open_for_writing, prune
 from toolfold.jsontypes import Json, JsonObject
-
-_Found = TypeVar("_Found")
 
 _log = logging.getLogger(__name__)
 
 _TEXT_BYTES: Final = 64 * 1024
 _NAME_BYTES: Final = 4 * 1024
+_FLUSH_S: Final = 1.0
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 24 * _HOUR_S
 
@@ -92,8 +90,15 @@ class Journal:
         with self.opened():
             async with anyio.create_task_group() as background:
                 background.start_soon(self._keep_pruned)
+                background.start_soon(self._keep_written)
                 yield
                 background.cancel_scope.cancel()
+
+    async def _keep_written(self) -> None:
+        """Write what had to wait, though no other row comes."""
+        while True:
+            await anyio.sleep(_FLUSH_S)
+            self._rows.flush()
 
     async def _keep_pruned(self) -> None:
         while True:
@@ -129,25 +134,13 @@ class Journal:
         asked = map(_name, (origin.client, origin.request, origin.project))
         row = (run_id, now, *asked, os.getpid(), *_kept(code, self._code_bytes))
         self._rows.follow()
-        opened = self._rows.opened
-        number = self._rows.insert(opened, _BEGIN, row)
-        if self._rows.opened is not opened:  # it was damaged, and another is in its place
-            opened = self._rows.opened
-            number = self._rows.insert(opened, _BEGIN, row)
+        place = Place()
+        self._rows.write(Row(place, _BEGIN, row))
 
-        def insert(statement: str, row: tuple[object, ...]) -> None:
-            self._rows.insert(opened if number else None, statement, row)
+        def insert(statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+            self._rows.write(Row(place, statement, values, key))
 
-        return JournaledRun(run_id, number or 0, insert=insert, soon=self._soon, clock=self._clock)
-
-    def lost(self, client: str, request: str) -> Run | None:
-        """Return the newest run of that origin with its calls, if it began and never ended.
-
-        Raises:
-            StoreError: The file does not answer.
-        """
-        run = self.latest(client, request)
-        return run if run is not None and run.ending is None else None
+        return JournaledRun(run_id, insert=insert, soon=self._soon, clock=self._clock)
 
     def latest(self, client: str, request: str) -> Run | None:
         """Return the newest run of that origin with its calls, whether it ended or not.
@@ -155,31 +148,10 @@ class Journal:
         Raises:
             StoreError: The file does not answer.
         """
-        asked = _name(client), _name(request)
-        return self._read(lambda connection: runs.find_latest(connection, *asked))
-
-    def runs(self, limit: int) -> list[Run]:
-        """Return the newest runs without their calls, newest first.
-
-        Raises:
-            StoreError: The file does not answer.
-        """
-        return self._read(lambda connection: runs.newest(connection, limit))
-
-    def run(self, prefix: str) -> Run:
-        """Return the run whose id begins with `prefix`, with its calls.
-
-        Raises:
-            NotFound: There is none, or there are several, which the message then names.
-            StoreError: The file does not answer.
-        """
-        return self._read(lambda connection: runs.find(connection, prefix))
-
-    def _read(self, read: Callable[[sqlite3.Connection], _Found]) -> _Found:
         if self._rows.opened is None:
             raise StoreError(f"The journal {self._path} is not open.")
         try:
-            return read(self._rows.opened.connection)
+            return find_latest(self._rows.opened.connection, _name(client), _name(request))
         except sqlite3.Error as error:
             raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
 
@@ -190,14 +162,12 @@ class JournaledRun:
     def __init__(
         self,
         run_id: str,
-        number: int,
         *,
-        insert: Callable[[str, tuple[object, ...]], None],
+        insert: Callable[[str, tuple[object, ...], Callable[[int], int]], None],
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
     ) -> None:
         self.id = run_id
-        self._number = number
         self._insert = insert
         self._soon = soon
         self._clock = clock
@@ -228,7 +198,7 @@ class JournaledRun:
     def end(self, *, failure: str | None, reply: str) -> None:
         """Write how the run ended: the kind of failure if there was one, and what was replied."""
         self._write_calls()
-        self._insert(_END, (self._number, self._clock(), failure, *_kept(reply)))
+        self._insert(_END, (self._clock(), failure, *_kept(reply)), _own_number)
 
     def _add(self, call: "JournaledCall") -> None:
         self._waiting.append(call)
@@ -238,7 +208,7 @@ class JournaledRun:
     def _write_calls(self) -> None:
         written, self._waiting = self._waiting, []
         for call in written:
-            self._insert(_CALL, ((self._number << CALLS_BITS) + call.position, *call.row()))
+            self._insert(_CALL, call.row(), call.key)
 
 
 class JournaledCall:
@@ -284,13 +254,21 @@ class JournaledCall:
             self._error = str(error) if is_known else "The run stopped before the tool answered."
         self._add(self)
 
+    def key(self, number: int) -> int:
+        """Return its key in the run of that number."""
+        return (number << CALLS_BITS) + self.position
+
     def row(self) -> tuple[Any, ...]:
-        """Return what is kept of it, in the order of the columns."""
+        """Return what is kept of it beside the key, in the order of the columns."""
         answer = _kept(_as_json(self.answer)) if self._outcome == "ok" else (None, None, None)
         error = None if self._error is None else _kept(self._error)[0]
         arguments = _kept(_as_json(self.arguments))
         times = self._started_at, self._duration_s
         return (self._tool, self._outcome, *arguments, *answer, error, *times)
+
+
+def _own_number(number: int) -> int:
+    return number
 
 
 def _as_json(value: Json) -> str:

@@ -2,7 +2,9 @@
 
 import logging
 import sqlite3
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,33 +22,77 @@ from toolfold.execution.runsdb import (
 _log = logging.getLogger(__name__)
 
 _MINUTE_S: Final = 60.0
+_SHORT_PATIENCE_S: Final = 0.1  # every run of the process waits meanwhile
+_LAST_PATIENCE_S: Final = 1.0
+_MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
+_ROW_BYTES: Final = 200
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a run is written down: in which file, and under which number. Nowhere until it is."""
+
+    opened: Opened | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a run. Its key depends on the number that the first row of the run gets."""
+
+    place: Place
+    statement: str
+    values: tuple[object, ...]
+    key: Callable[[int], int] | None = None
+    """From the number of the run; None for the first row, which brings that about."""
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take note of about how much memory it holds."""
+        texts = (len(value) for value in self.values if isinstance(value, str))
+        object.__setattr__(self, "size", _ROW_BYTES + sum(texts))
+
+    def parameters(self) -> tuple[object, ...]:
+        """Return what is written."""
+        return self.values if self.key is None else (self.key(self.place.number), *self.values)
 
 
 class RowWriter:
     """Holds the file open, and another in its place when it is damaged or gone.
 
-    Rows that could not be written are counted, and the count is logged at most once a minute.
+    Rows wait in memory while somebody else holds the file. Those that are lost are counted, and the
+    count is logged at most once a minute.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.opened: Opened | None = None
         self._path = path
         self._clock = clock
+        self._waiting: deque[Row] = deque()
+        self._waiting_bytes = 0
         self._is_patient = True
         self._missing = 0
         self._complained_at = float("-inf")
 
-    def open(self, *, damaged: Opened | None = None) -> None:
+    def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
         """Open the file; one known to be `damaged` is set aside."""
-        self._is_patient = True
         try:
-            self.opened = open_for_writing(self._path, damaged=damaged and damaged.identity)
+            self.opened = open_for_writing(
+                self._path, damaged=damaged and damaged.identity, patience_s=patience_s
+            )
         except StoreError as error:
             self._complain(str(error))
+        else:
+            self._wait_for_others(self.opened, seconds=_SHORT_PATIENCE_S)
 
     def close(self) -> None:
-        """Close the file, and say what was not said yet."""
+        """Write what waits, close the file, and say what was not said yet."""
+        if self._waiting and self.opened is not None:
+            set_patience(self.opened.connection, _LAST_PATIENCE_S)
+            self.flush()
         self._let_go()
+        self._missing += len(self._waiting)
+        self._waiting.clear()
         if self._missing:
             _log.warning("The journal %s misses %d more rows.", self._path, self._missing)
             self._missing = 0
@@ -55,33 +101,55 @@ class RowWriter:
         """Open what is at the path now, if that is not the file that is open."""
         if self.opened is None or identity_of(self._path) != self.opened.identity:
             self._let_go()
-            self.open()
+            self.open(patience_s=_SHORT_PATIENCE_S)
 
-    def insert(self, opened: Opened | None, statement: str, row: tuple[object, ...]) -> int | None:
-        """Write one row to `opened`; return its key, or None if it is not written.
+    def write(self, row: Row) -> None:
+        """Write a row after those that wait, now or as soon as nobody else holds the file."""
+        if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
+            self._miss("too many rows wait for it")
+            return
+        self._waiting.append(row)
+        self._waiting_bytes += row.size
+        self.flush()
 
-        The keys of a file mean nothing in another, so a file that is not open any more gets none.
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        while self._waiting and self._is_settled(self._waiting[0]):
+            self._waiting_bytes -= self._waiting.popleft().size
+
+    def _is_settled(self, row: Row) -> bool:
+        """Write a row, or find that it is lost; False if it has to wait.
+
+        The keys of a file mean nothing in another, so only the first row of a run goes into any.
         """
-        if opened is None or opened is not self.opened:
+        opened = self.opened
+        if opened is None or (row.key is not None and row.place.opened is not opened):
             self._miss("the run began when there was no such file")
-            return None
+            return True
         try:
-            key = opened.connection.execute(statement, row).lastrowid
+            number = opened.connection.execute(row.statement, row.parameters()).lastrowid
         except sqlite3.Error as error:
-            self._miss(str(error))
-            self._cope(opened, error)
-            return None
+            return self._is_lost(row, opened, error)
+        if row.key is None:
+            row.place.opened, row.place.number = opened, number or 0
         if not self._is_patient:
-            self._wait_for_others(opened, seconds=PATIENCE_S)
-        return key
+            self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
+        return True
 
-    def _cope(self, opened: Opened, error: sqlite3.Error) -> None:
-        if is_damage(error):
-            self._let_go()
-            self.open(damaged=opened)
-        elif is_busy(error):
+    def _is_lost(self, row: Row, opened: Opened, error: sqlite3.Error) -> bool:
+        if is_busy(error):
             # Waiting stops every run of the process: once is enough, until a row succeeds.
             self._wait_for_others(opened, seconds=0)
+            self._complain(f"{error}, and {len(self._waiting)} wait for it")
+            return False
+        if is_damage(error):
+            self._let_go()
+            self.open(damaged=opened, patience_s=_SHORT_PATIENCE_S)
+            is_new = self.opened is not None and self.opened.identity != opened.identity
+            if row.key is None and is_new:
+                return False if self._waiting[0] is not row else self._is_settled(row)
+        self._miss(str(error))
+        return True
 
     def _wait_for_others(self, opened: Opened, *, seconds: float) -> None:
         self._is_patient = seconds > 0

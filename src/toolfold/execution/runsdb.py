@@ -19,11 +19,12 @@ if sys.platform != "win32":
 _log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
-"""How long a writer waits for another process to finish its row."""
+"""How long to wait for another process, where nobody else has to wait with us."""
 
 _APPLICATION_ID: Final = 0x746F6C64
 _CHECKPOINT_PAGES: Final = 2_000
 _CALLS_AT_ONCE: Final = 50
+_LOCK_POLL_S: Final = 0.01
 
 # Each step brings a database of the version that is its index to the next.
 _STEPS: Final = (
@@ -83,7 +84,9 @@ class Opened(NamedTuple):
     identity: Identity
 
 
-def open_for_writing(path: Path, *, damaged: Identity | None = None) -> Opened:
+def open_for_writing(
+    path: Path, *, damaged: Identity | None = None, patience_s: float = PATIENCE_S
+) -> Opened:
     """Open the database, made if it is not there, mode 0600 in a directory of mode 0700.
 
     A file that is damaged, found to be or known to be (`damaged`), or not ours is set aside as
@@ -95,10 +98,10 @@ def open_for_writing(path: Path, *, damaged: Identity | None = None) -> Opened:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.chmod(0o700)
-        with _locked(path):
+        with _locked(path, patience_s):
             if damaged and identity_of(path) == damaged:
                 _set_aside(path, "it is damaged")
-            return _opened(path)
+            return _opened(path, patience_s)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"The journal {path} cannot be opened: {error}") from error
 
@@ -112,8 +115,8 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     try:
-        with _locked(path):
-            return _connect(path)
+        with _locked(path, PATIENCE_S):
+            return _connect(path, PATIENCE_S)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
             f"The journal {path} cannot be read: {error}. If it is damaged, the next run sets it "
@@ -184,17 +187,17 @@ def _used_bytes(connection: sqlite3.Connection) -> int:
     return pages * _pragma(connection, "page_size")
 
 
-def _opened(path: Path) -> Opened:
+def _opened(path: Path, patience_s: float) -> Opened:
     """Open the file, or another in its place."""
     identity = _made(path)
     try:
-        return Opened(_connect(path), identity)
+        return Opened(_connect(path, patience_s), identity)
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
         _set_aside(path, str(error))
     identity = _made(path)
-    return Opened(_connect(path), identity)
+    return Opened(_connect(path, patience_s), identity)
 
 
 def _made(path: Path) -> Identity:
@@ -207,10 +210,10 @@ def _made(path: Path) -> Identity:
     return status.st_dev, status.st_ino
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, patience_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        set_patience(connection, PATIENCE_S)
+        set_patience(connection, patience_s)
         if not _is_current(connection):
             _bring_up_to_date(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -264,12 +267,24 @@ def _set_aside(path: Path, reason: str) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, patience_s: float) -> Iterator[None]:
     """Let one process at a time open the file, or one would set aside what another just made."""
+    deadline = time.monotonic() + patience_s
     with path.with_name(f"{path.name}.lock").open("a") as lock:
-        if sys.platform != "win32":
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        while not _try_lock(lock.fileno()):
+            if time.monotonic() > deadline:
+                raise TimeoutError("another process has been opening it for too long")
+            time.sleep(_LOCK_POLL_S)
         yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

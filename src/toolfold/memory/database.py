@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Condition, Lock
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 from toolfold.errors import StoreError
 from toolfold.memory.schema import bring_up_to_date, is_current
@@ -30,23 +31,21 @@ _REASONS: Final = {
 }
 _UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 
-# What a forked child inherits must be neither used nor closed, so it is kept from being collected.
-_abandoned: Final[list[object]] = []
-
 
 class Database:
     """One file. Any thread may read and write; so may other processes, at the same time.
 
-    A child made by `fork` gets connections of its own. Where the file cannot be written, it can
-    still be read.
+    A process may fork while it is open. Where the file cannot be written, it can still be read.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._process = os.getpid()
         self._writing = Lock()
         self._writer: sqlite3.Connection | None = None
         self._readers: list[sqlite3.Connection] = []
+        self._reading = Condition()
+        self._busy_readers = 0
+        _databases.add(self)
 
     def open(self) -> None:
         """Make the file if there is none, mode 0600, and bring its tables up to date.
@@ -65,10 +64,9 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the log of changes goes into the file."""
-        if self._process == os.getpid():
-            for connection in (*self._readers, self._writer):
-                if connection is not None:
-                    connection.close()
+        for connection in (*self._readers, self._writer):
+            if connection is not None:
+                connection.close()
         self._readers, self._writer = [], None
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -77,8 +75,7 @@ class Database:
         Raises:
             StoreError: It does not answer.
         """
-        self._notice_fork()
-        with self._translated("cannot be read"):
+        with self._counted_as_reader(), self._translated("cannot be read"):
             connection = self._reader()
             with ExitStack() as undo:
                 undo.callback(connection.close)
@@ -94,7 +91,6 @@ class Database:
         Raises:
             StoreError: The database does not take it; nothing has changed.
         """
-        self._notice_fork()
         with self._writing, self._translated("does not take this, and is as it was before"):
             if self._writer is None:
                 self._writer = self._connect_to_write_again()
@@ -191,11 +187,28 @@ class Database:
         except IndexError:
             return self._connect_to_read()
 
-    def _notice_fork(self) -> None:
-        if self._process != os.getpid():
-            _abandoned.extend([self._writer, self._readers])
-            self._process, self._writing = os.getpid(), Lock()
-            self._readers, self._writer = [], None
+    @contextmanager
+    def _counted_as_reader(self) -> Iterator[None]:
+        with self._reading:
+            self._busy_readers += 1
+        try:
+            yield
+        finally:
+            with self._reading:
+                self._busy_readers -= 1
+                self._reading.notify_all()
+
+    def hold(self) -> None:
+        """Wait until nobody reads or writes, and close; nobody begins to until `go_on`."""
+        self._writing.acquire()
+        self._reading.acquire()
+        self._reading.wait_for(lambda: not self._busy_readers)
+        self.close()
+
+    def go_on(self) -> None:
+        """Let connections be opened again."""
+        self._reading.release()
+        self._writing.release()
 
     @contextmanager
     def _translated(self, failure: str) -> Iterator[None]:
@@ -206,6 +219,29 @@ class Database:
             raise StoreError(f"The memory {self._path} {failure}: {reason}.") from error
         except OSError as error:
             raise StoreError(f"The memory {self._path} {failure}: {error.strerror}.") from error
+
+
+# SQLite remembers which locks a process holds. A forked child inherits that memory and not the
+# locks, so no database may be open while a process forks.
+_databases: Final[WeakSet[Database]] = WeakSet()
+_held: Final[list[Database]] = []
+
+
+def _before_fork() -> None:
+    _held[:] = _databases
+    for database in _held:
+        database.hold()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().go_on()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 @contextmanager

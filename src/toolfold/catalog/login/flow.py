@@ -10,6 +10,7 @@ from mcp.shared.auth import OAuthMetadata
 from pydantic import ValidationError
 
 from toolfold.catalog.login.callback import listening
+from toolfold.catalog.login.exchange import ask
 from toolfold.catalog.login.logins import Login
 from toolfold.catalog.login.provider import LoginProvider, NotOffered, Visit, insist_on_privacy
 from toolfold.catalog.transport import http_streams
@@ -18,6 +19,7 @@ from toolfold.config.servers import LoginOptions, ServerConfig
 from toolfold.errors import LoginFailed
 
 _METADATA_TIMEOUT_S: Final = 15.0
+_MOST_LISTED_BYTES: Final = 32 * 1024 * 1024
 
 
 async def log_in(
@@ -59,7 +61,8 @@ async def _ask(server: ServerConfig, provider: LoginProvider) -> Login | None:
 async def _connect(server: ServerConfig, provider: LoginProvider) -> BaseException | None:
     """Do what makes a server ask for a login. Return what went wrong, if anything did."""
     try:
-        async with Client(http_streams(server, provider, _ignore), cache=None) as client:
+        streams = http_streams(server, provider, _ignore, max_message_bytes=_MOST_LISTED_BYTES)
+        async with Client(streams, cache=None) as client:
             await client.list_tools()
     except (MCPError, ValidationError, OSError, httpx2.HTTPError, OAuthFlowError) as error:
         return error
@@ -78,8 +81,8 @@ async def _fetch_metadata(options: LoginOptions) -> OAuthMetadata | None:
         return None
     insist_on_privacy(options.metadata_url)
     try:
-        async with httpx2.AsyncClient(timeout=_METADATA_TIMEOUT_S) as http:
-            response = await http.get(options.metadata_url)
+        request = httpx2.Request("GET", options.metadata_url)
+        response = await ask(request, timeout_s=_METADATA_TIMEOUT_S)
         response.raise_for_status()
         return OAuthMetadata.model_validate_json(response.content)
     except (httpx2.HTTPError, ValidationError) as error:

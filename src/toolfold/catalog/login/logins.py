@@ -177,9 +177,9 @@ def login_state(server: ServerConfig, directories: Directories) -> LoginState:
     )
 
 
-def needs_login(server: ServerConfig, directories: Directories) -> bool:
-    """Whether the server would get no login from us, should it ask for one."""
-    return login_state(server, directories).status in {"absent", "ended"}
+def is_sendable(token: str) -> bool:
+    """Whether a token can stand in a header."""
+    return bool(token) and token.isascii() and token.isprintable()
 
 
 def expiry(lifetime: object, now: float) -> float | None:
@@ -208,6 +208,8 @@ def _parse(content: bytes) -> Login:
     texts = (login.url, login.access_token, login.token_endpoint, login.client_id)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a text is missing")
+    if not is_sendable(login.access_token):
+        raise ValueError("the token cannot be sent")
     if not isinstance(login.expires_at, int | float | None):
         raise TypeError("the time is not a number")
     return login

@@ -21,7 +21,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, PrivateAttr
 
 from toolfold.catalog.login.callback import Callback
-from toolfold.catalog.login.logins import Login, expiry
+from toolfold.catalog.login.logins import Login, expiry, is_sendable
 from toolfold.config.servers import LoginOptions, ServerConfig
 from toolfold.errors import LoginFailed
 
@@ -75,6 +75,7 @@ class LoginProvider(OAuthClientProvider):
         tokens, client = context.current_tokens, context.client_info
         if tokens is None or client is None:
             raise LoginFailed(f"{self._server.name!r} granted nothing.")
+        insist_on_sendable(tokens)
         with_resource = context.should_include_resource_param(context.protocol_version)
         metadata = context.oauth_metadata
         revocation = metadata.revocation_endpoint if metadata else None
@@ -86,7 +87,7 @@ class LoginProvider(OAuthClientProvider):
             scope=tokens.scope,
             resource=context.get_resource_url() if with_resource else None,
             token_endpoint=self._get_token_endpoint(),
-            revocation_endpoint=str(revocation) if revocation else None,
+            revocation_endpoint=_if_private(revocation),
             client_id=client.client_id,
             client_secret=client.client_secret,
             auth_method=client.token_endpoint_auth_method,
@@ -173,7 +174,8 @@ class _Memory:
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Not needed: the provider's context holds them."""
+        """Refuse what cannot be used; the provider's context holds the others."""
+        insist_on_sendable(tokens)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return self._client
@@ -211,14 +213,34 @@ def _secret_method(metadata: OAuthMetadata | None) -> str:
     return "client_secret_basic" if is_basic else "client_secret_post"
 
 
+def is_private(url: str) -> bool:
+    """Whether what is sent there is encrypted, or stays on this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in _LOOPBACK
+
+
+def _if_private(url: AnyUrl | None) -> str | None:
+    return str(url) if url is not None and is_private(str(url)) else None
+
+
+def insist_on_sendable(tokens: OAuthToken) -> None:
+    """Refuse tokens that no header could carry.
+
+    Raises:
+        LoginFailed: The access token is not printable ASCII.
+    """
+    if not is_sendable(tokens.access_token):
+        raise LoginFailed("The authorization server granted a token that is not printable ASCII.")
+
+
 def insist_on_privacy(url: str) -> None:
     """Refuse to have tokens travel where others can read them.
 
     Raises:
         LoginFailed: The URL is neither encrypted nor on this machine.
     """
-    parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+    if not is_private(url):
+        parts = urlsplit(url)
         raise LoginFailed(
             f"{parts.scheme}://{parts.hostname} is not encrypted: a login sent there could be read "
             "by others. Use https."

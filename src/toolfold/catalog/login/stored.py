@@ -13,7 +13,8 @@ import anyio
 import httpx2
 from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 
-from toolfold.catalog.login.logins import Login, Logins, expiry
+from toolfold.catalog.login.exchange import ask
+from toolfold.catalog.login.logins import Login, Logins, expiry, is_sendable
 from toolfold.config.servers import ServerConfig
 from toolfold.errors import StoreError
 from toolfold.jsontypes import JsonObject
@@ -91,8 +92,7 @@ class StoredLogin(httpx2.Auth):
         # Shielded: an answer that nobody keeps may hold the only refresh token that still works.
         with anyio.move_on_after(_RENEWAL_TIMEOUT_S, shield=True):
             try:
-                async with httpx2.AsyncClient(timeout=_RENEWAL_TIMEOUT_S) as http:
-                    response = await http.send(renewal_request(login))
+                response = await ask(renewal_request(login), timeout_s=_RENEWAL_TIMEOUT_S)
                 return self._take(login, response)
             except httpx2.HTTPError as error:
                 reason = str(error) or type(error).__name__
@@ -102,7 +102,8 @@ class StoredLogin(httpx2.Auth):
     def _take(self, login: Login, response: httpx2.Response) -> Login | None:
         """Keep what the authorization server answered."""
         answer = _json_object(response)
-        if response.status_code == 200 and isinstance(answer.get("access_token"), str):
+        token = answer.get("access_token")
+        if response.status_code == 200 and isinstance(token, str) and is_sendable(token):
             self._login = renewed = replace(login, **_granted(answer, time.time()))
             try:
                 self._logins.save(self._server, renewed)

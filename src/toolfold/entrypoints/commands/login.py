@@ -11,8 +11,10 @@ import anyio
 import httpx2
 
 from toolfold.app import running_app
+from toolfold.catalog.login.exchange import ask
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Login, Logins, login_state
+from toolfold.catalog.login.provider import is_private
 from toolfold.catalog.login.stored import client_request
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.settings import Config
@@ -88,12 +90,14 @@ async def _revoke(granted: Login) -> str:
     endpoint = granted.revocation_endpoint
     if endpoint is None:
         return "the server cannot be told, and ends the login when its time is over"
+    if not is_private(endpoint):
+        return "the server was not told, for others could read the login on its way there"
     tokens = [("refresh_token", granted.refresh_token), ("access_token", granted.access_token)]
     forms = [{"token": token, "token_type_hint": kind} for kind, token in tokens if token]
     try:
-        async with httpx2.AsyncClient(timeout=_REVOCATION_TIMEOUT_S) as http:
-            for form in forms:
-                (await http.send(client_request(granted, endpoint, form))).raise_for_status()
+        for form in forms:
+            request = client_request(granted, endpoint, form)
+            (await ask(request, timeout_s=_REVOCATION_TIMEOUT_S)).raise_for_status()
     except httpx2.HTTPError:
         return "the server could not be told, and ends the login when its time is over"
     return "the server has taken the login back too"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-from anyio.abc import ByteStream, Listener, SocketAttribute, TaskGroup
+from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 
 from toolfold import __version__
 from toolfold.app import Shared, running_shared
@@ -114,13 +114,14 @@ class Daemon:
             _log.info("No client for %g s: ending.", self._idle_s)
             self.drain()
 
-    async def _listen(self) -> Listener[ByteStream]:
+    async def _listen(self) -> Listener[SocketStream]:
         places = self._handle.places
         if not self._handle.uses_port:
             # One that was killed leaves its socket; we hold the lock.
             await anyio.Path(places.socket).unlink(missing_ok=True)
             return await anyio.create_unix_listener(places.socket, mode=0o600)
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        both = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        [listener] = both.listeners
         port = listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's
         replace_file(Path(places.port_file), f"{port} {self._token}".encode())
         return listener

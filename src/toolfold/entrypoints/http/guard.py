@@ -94,6 +94,9 @@ class Guard:
         if (status := self._doorkeeper.objection(scope)) is not None:
             await refusal(status, scope)(scope, receive, send)
             return
+        if _is_announced_too_large(Headers(scope=scope)):
+            await refusal(413, scope, {"connection": "close"})(scope, receive, send)
+            return
         body: bytes | int = 408
         with anyio.move_on_after(BODY_TIME_S):
             body = await _read_body(receive)
@@ -136,6 +139,13 @@ def replaying(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
+def _is_announced_too_large(headers: Headers) -> bool:
+    """Whether a client waits to be told to send a body that is too large."""
+    length = headers.get("content-length", "")
+    is_waiting = headers.get("expect", "").lower() == "100-continue"
+    return is_waiting and length.isdigit() and int(length) > MAX_BODY_BYTES
+
+
 async def _read_body(receive: Receive) -> bytes | int:
     """Return the body, or the status to refuse it with.
 
@@ -166,7 +176,7 @@ def _headers(start: Message) -> Headers:
 def _is_ours(host: str, port: int | None) -> bool:
     """Tell whether `host` is a name that only this machine answers to, with our port."""
     name, written = _split(host)
-    if written != str(80 if port is None else port):
+    if written != str(80 if port is None else port) or "%" in name:  # no zones: [::1%25eth0]
         return False
     try:
         return name == "localhost" or ip_address(name.strip("[]")).is_loopback

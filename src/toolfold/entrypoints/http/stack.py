@@ -50,12 +50,13 @@ def mcp_app(
             yield
 
     async def refuse(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        return refusal(status, request.scope)
+        if isinstance(error, HTTPException):
+            return refusal(error.status_code, request.scope, error.headers)
+        return refusal(500, request.scope)
 
     endpoint = WordedErrors(CancelWhenLeft(sessions.asgi_app))
     return Starlette(
-        routes=[Route("/mcp", endpoint), *routes],
+        routes=[Route("/mcp", endpoint, methods=["GET", "POST", "DELETE"]), *routes],
         middleware=_middleware(doorkeeper),
         exception_handlers={HTTPException: refuse, Exception: refuse},
         lifespan=lifespan,

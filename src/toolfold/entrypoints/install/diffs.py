@@ -23,7 +23,7 @@ _Keys: TypeAlias = tuple[str, ...]
 # JSON with comments and TOML have the same parts: what only one of them knows cannot stand in the
 # other, except in strings and comments, which are taken whole.
 _TOKEN = re.compile(
-    r'(?P<string>"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\r\n]|\\.)*"|\'[^\'\r\n]*\')'
+    r'(?P<string>"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"|\'[^\'\r\n]*\')'
     r"|(?P<comment>//[^\r\n]*|#[^\r\n]*|/\*.*?\*/)"
     r"|(?P<mark>[\[\]{},:=])"
     r"|(?P<space>\s+)"

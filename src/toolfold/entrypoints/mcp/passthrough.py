@@ -1,7 +1,7 @@
 """Prompts and resources of the upstreams, passed through under names that say whose they are."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
@@ -10,6 +10,8 @@ from toolfold.app import App
 from toolfold.errors import NotFound, ToolfoldError
 
 ResultT = TypeVar("ResultT")
+
+_MOST_SHOWN_CHARS: Final = 300
 
 
 class Passthrough:
@@ -72,7 +74,7 @@ class Passthrough:
                 params,
                 lambda ask, _progress: self._offered.read_address(str(params.uri), ask=ask),
             ),
-            about={"uri": str(params.uri)},
+            about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
         )
 
     async def complete(

@@ -1,0 +1,51 @@
+"""Tools that clients call by themselves, beside `execute_code`."""
+
+import mcp_types as types
+
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.questions import Ask
+from toolfold.catalog.results import Blob, to_answer
+from toolfold.catalog.tool import Tool
+from toolfold.errors import ToolfoldError
+from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.runs import Origin
+from toolfold.jsontypes import Json, JsonObject
+
+
+class PinnedCalls:
+    """Answers such calls; the journal has each as a run of one call."""
+
+    def __init__(self, catalog: Catalog, journal: Journal) -> None:
+        self._catalog = catalog
+        self._journal = journal
+
+    async def call(
+        self, tool: Tool, arguments: JsonObject, *, origin: Origin, ask: Ask | None
+    ) -> types.CallToolResult:
+        """Return what the server answered, or a result that says why there is no answer."""
+        with self._journal.begin(origin, f"# The client called {tool.path}, which is pinned.") as run:
+            result = await self._call(run, tool, arguments, ask)
+            run.end(failure="exception" if result.is_error else None, reply=_text_of(result))
+        return result
+
+    async def _call(
+        self, run: JournaledRun, tool: Tool, arguments: JsonObject, ask: Ask | None
+    ) -> types.CallToolResult:
+        result: types.CallToolResult | None = None
+        try:
+            with run.call(tool.path, arguments) as call:
+                result = await self._catalog.forward(tool, arguments, ask=ask)
+                call.answer = to_answer(tool, result, _described).value
+        except ToolfoldError as error:
+            if result is None:
+                reason = types.TextContent(type="text", text=str(error))
+                result = types.CallToolResult(content=[reason], is_error=True)
+        return result
+
+
+def _described(blob: Blob) -> Json:
+    return {"mime_type": blob.mime_type, "bytes": blob.size_bytes}
+
+
+def _text_of(result: types.CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
