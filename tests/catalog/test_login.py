@@ -455,6 +455,50 @@ async def test_logging_out_forgets_the_login_here_and_there(
     assert stolen.status_code == 401
 
 
+async def test_a_login_is_never_sent_to_be_revoked_where_others_could_read_it(
+    logged_in: LogIn, command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    site.revocation = "http://revoke.example.org/"
+    await logged_in(site)
+    [path] = command.files()
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({**stored, "revocation_endpoint": site.revocation}))
+    done = await command.run(crm(site), "logout", "crm")
+
+    assert stored["revocation_endpoint"] is None
+    assert "the server was not told, for others could read the login" in done.stdout
+    assert command.files() == []
+
+
+@pytest.mark.parametrize("prefix", ["\r\nX-Evil: 1\r\n", "é"])
+async def test_a_token_that_no_header_can_carry_is_refused(
+    prefix: str, command: Command, start_site: StartSite
+) -> None:
+    site = await start_site()
+    site.token_prefix = prefix
+    done = await command.log_in(site)
+
+    assert done.status == 2
+    assert "a token that is not printable ASCII" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert command.files() == []
+
+
+@pytest.mark.parametrize(("prefix", "padding"), [("\r\n", ""), ("", "x" * 1_000_000)])
+async def test_a_renewal_that_cannot_be_used_costs_no_login(
+    prefix: str, padding: str, running: MakeApp, logged_in: LogIn, start_site: StartSite
+) -> None:
+    site = await start_site()
+    await logged_in(site)
+    site.expire()
+    site.token_prefix, site.padding = prefix, padding
+    async with running(crm(site)) as toolfold:
+        result = await toolfold.run(CALL)
+
+    assert "its login has ended and 127.0.0.1 did not renew it" in result.text
+
+
 async def test_doctor_says_who_is_logged_in(
     logged_in: LogIn, command: Command, start_site: StartSite
 ) -> None:

@@ -1,6 +1,7 @@
 """Small files, read and written whole."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,13 @@ def test_what_was_written_is_read_and_is_private(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_what_a_crash_left_behind_stops_no_write(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_bytes(b"untouched")
-    (tmp_path / ".file.tmp").symlink_to(victim)
+def test_several_may_write_at_once_and_leave_nothing_else_behind(tmp_path: Path) -> None:
+    contents = [bytes([65 + number]) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(lambda content: replace_file(tmp_path / "file", content), contents * 5))
 
-    replace_file(tmp_path / "file", b"new")
-
-    assert read_file(tmp_path / "file") == b"new"
-    assert victim.read_bytes() == b"untouched"
+    assert read_file(tmp_path / "file") in contents
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
 def test_an_absent_file_is_none(tmp_path: Path) -> None:

@@ -245,6 +245,8 @@ async def test_what_is_refused_is_told_why_in_a_sentence(running: MakeApp) -> No
         assert answer.status_code == status, f"{name}: {answer.text}"
         assert answer.json()["error"]["message"], name
         assert "server" not in answer.headers
+    assert "/mcp does not take PUT." in refused["an unknown method"].text
+    assert "POST" in refused["an unknown method"].headers["allow"]
 
 
 def prepared(path: str, port: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -272,6 +274,21 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
     assert b"did not arrive within" in answer
 
 
+async def test_a_body_that_is_announced_as_too_large_is_refused_before_it_is_sent(
+    running: MakeApp,
+) -> None:
+    async with running({}) as toolfold, listening(toolfold.app) as url:
+        host = url.split("/")[2]
+        name, port = host.split(":")
+        async with await anyio.connect_tcp(name, int(port)) as stream:
+            head = f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nExpect: 100-continue\r\n"
+            await stream.send(f"{head}Content-Length: {MAX_BODY_BYTES + 1}\r\n\r\n".encode())
+            with anyio.fail_after(20):
+                answer = await stream.receive()
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
 @pytest.mark.parametrize(
     ("host", "origin", "objection"),
     [
@@ -288,6 +305,8 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
         ("evil.example#@localhost:8765", None, 421),
         ("0.0.0.0:8765", None, 421),
         ("[::]:8765", None, 421),
+        ("[::1%25x]:8765", None, 421),
+        ("[::1%x]:8765", None, 421),
         ("", None, 421),
         ("127.0.0.1:8765", "https://localhost:8765", 403),
         ("127.0.0.1:8765", "http://localhost:8765.evil.example", 403),

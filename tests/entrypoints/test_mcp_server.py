@@ -2,6 +2,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from support import SHARED_DATA, MakeApp, catalogue, inspector, test_server, wri
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.server import make_server
+from toolfold.execution.runs import find, newest
+from toolfold.execution.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 SEVEN = [
@@ -207,6 +210,37 @@ async def test_a_search_tool_and_pinned_tools_are_added_where_the_user_wants_the
     assert text_of(found).splitlines()[0] == "null.put"
     assert "detail is 'name', 'brief' or 'full'" in text_of(misused)
     assert json.loads(text_of(put)) == {"value": 3, "count": 1}
+
+
+async def test_a_pinned_call_is_a_run_of_one_call_and_bounded_like_any_other(
+    running: MakeApp, home: Path
+) -> None:
+    toml = 'pinned_tools = ["null.put", "null.echo", "camera.fail"]'
+    servers = {"null": test_server("null"), "camera": test_server("faulty", "image")}
+    async with running(servers, toml=toml, limits__result_bytes=1_000) as toolfold:
+        async with Client(make_server(toolfold.app, client="relay-1")) as client:
+            await client.call_tool("null__put", {"value": 3})
+            large = await client.call_tool("null__echo", {"value": "x" * 2_000})
+            failed = await client.call_tool("camera__fail", {})
+    connection = open_for_reading(home / "data" / "runs.db")
+    assert connection is not None
+    with closing(connection):
+        runs = [find(connection, run.id) for run in newest(connection, 10)]
+
+    assert large.is_error
+    assert "null.echo answered with 2" in text_of(large)
+    assert text_of(failed) == "The printer is on fire."
+    assert [run.code.head for run in runs] == [
+        f"# The client called {tool}, which is pinned."
+        for tool in ("camera.fail", "null.echo", "null.put")
+    ]
+    assert [run.ending and run.ending.failure for run in runs] == ["error", "error", None]
+    [[wrong], [_], [put]] = [run.calls for run in runs]
+    assert (wrong.outcome, wrong.answer) == ("failed", None)
+    assert (put.tool, put.outcome, put.arguments.head) == ("null.put", "ok", '{"value":3}')
+    assert put.answer is not None
+    assert json.loads(put.answer.head) == {"value": 3, "count": 1}
+    assert runs[0].origin.client == "relay-1"
 
 
 @pytest.mark.timeout(180)

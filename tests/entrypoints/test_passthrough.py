@@ -98,6 +98,19 @@ async def test_arguments_of_prompts_and_templates_are_completed_by_their_server(
     assert nothing.completion.values == []
 
 
+async def test_a_completion_is_bounded_like_any_other_answer(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    async with running(curious(tmp_path), limits__result_bytes=100) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            await client.list_prompts()
+            with pytest.raises(MCPError, match="at most 100 are taken"):
+                await client.complete(
+                    types.PromptReference(name="curious_one__greet_people"),
+                    {"name": "who", "value": "A" * 200},
+                )
+
+
 async def test_what_is_not_there_is_named_with_what_may_have_been_meant(
     tmp_path: Path, running: MakeApp
 ) -> None:
@@ -114,7 +127,11 @@ async def test_what_is_not_there_is_named_with_what_may_have_been_meant(
             with pytest.raises(MCPError, match="at most 5,000,000 are taken"):
                 await client.read_resource("toolfold://curious_one/memo://huge")
 
+            with pytest.raises(MCPError) as far:
+                await client.read_resource("memo://" + "x" * 100_000)
+
     assert prompt.value.code == types.INVALID_PARAMS
+    assert len(str(far.value.error.model_dump_json())) < 2_000
 
 
 async def test_a_server_that_does_not_work_costs_the_others_nothing(

@@ -1,3 +1,4 @@
+import fcntl
 import hashlib
 import json
 import os
@@ -18,8 +19,10 @@ import pytest
 from support import MakeApp, test_server
 
 from toolfold.errors import NotFound, StoreError, ToolFailed
+from toolfold.execution import runs
 from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
+from toolfold.execution.runs import Origin, Run
+from toolfold.execution.runsdb import open_for_reading
 
 DAY_S = 24 * 3600.0
 NULL = {"null": test_server("null")}
@@ -57,6 +60,25 @@ def one_run(journal: Journal, code: str = "1", origin: Origin | None = None) -> 
     return run.id
 
 
+def find_run(path: Path, prefix: str) -> Run:
+    connection = open_for_reading(path)
+    assert connection is not None
+    with closing(connection):
+        return runs.find(connection, prefix)
+
+
+def list_runs(path: Path, limit: int) -> list[Run]:
+    connection = open_for_reading(path)
+    assert connection is not None
+    with closing(connection):
+        return runs.newest(connection, limit)
+
+
+def find_lost(journal: Journal, client: str, request: str) -> Run | None:
+    run = journal.latest(client, request)
+    return run if run is not None and run.ending is None else None
+
+
 def is_intact(path: Path) -> bool:
     with closing(sqlite3.connect(path)) as connection:
         return bool(connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok")
@@ -70,8 +92,8 @@ def test_a_run_comes_back_as_it_was_written(path: Path) -> None:
         with pytest.raises(ToolFailed), written.call("github.close", {}):
             raise ToolFailed("github.close failed: no rights")
         written.end(failure="error", reply="It stopped.")
-        run = journal.run(written.id)
-        [listed] = journal.runs(10)
+        run = find_run(path, written.id)
+        [listed] = list_runs(path, 10)
 
     assert run.origin == origin
     assert run.code.head == "import github"
@@ -94,7 +116,7 @@ def test_what_is_too_long_is_kept_as_its_head_its_size_and_its_hash(path: Path) 
     with opened(path) as journal, journal.begin(Origin(), "#" * 1001) as written:
         with written.call("a.b", {"text": long}) as call:
             call.answer = "x" * (64 * 1024 - 2)  # with its quotes just as much as is kept whole
-        run = journal.run(written.id)
+        run = find_run(path, written.id)
 
     whole = json.dumps({"text": long}, ensure_ascii=False, separators=(",", ":")).encode()
     [kept] = run.calls
@@ -124,7 +146,7 @@ def test_odd_values_are_written_too(path: Path, value: Any, kept: str) -> None:
     with opened(path) as journal, journal.begin(Origin(request="\ud800"), "\ud800") as run:
         with run.call("a.b", {"value": value}) as call:
             call.answer = value
-        read = journal.lost("", "\ud800")
+        read = find_lost(journal, "", "\ud800")
 
     assert read is not None
     assert read.calls[0].answer is not None
@@ -139,11 +161,11 @@ def test_ids_sort_by_time_and_their_beginnings_are_enough(path: Path) -> None:
         second, third = one_run(journal), one_run(journal)
 
         assert first < second
-        assert journal.run(first[:9]).id == first
+        assert find_run(path, first[:9]).id == first
         with pytest.raises(NotFound, match=f"Several.*{third}, {second}") as several:
-            journal.run(second[:8])
+            find_run(path, second[:8])
         with pytest.raises(NotFound, match="toolfold runs"):
-            journal.run("ffff")
+            find_run(path, "ffff")
     assert first not in str(several.value)
 
 
@@ -156,10 +178,10 @@ def test_a_lost_run_is_the_newest_of_its_origin_that_has_no_end(path: Path) -> N
             call.answer = 1
         journal.begin(Origin(client="relay-2", request="7"), "another's")
     with opened(path) as later:
-        found = later.lost("relay-1", "7")
-        assert later.lost("relay-1", "8") is None
+        found = find_lost(later, "relay-1", "7")
+        assert find_lost(later, "relay-1", "8") is None
         one_run(later, "again", asked)
-        assert later.lost("relay-1", "7") is None
+        assert find_lost(later, "relay-1", "7") is None
 
     assert found is not None
     assert (found.id, found.ending) == (lost.id, None)
@@ -202,7 +224,7 @@ def test_a_file_that_is_no_journal_is_set_aside(
         content = path.read_bytes()
         with opened(path) as journal:
             one_run(journal)
-            assert len(journal.runs(10)) == 1
+            assert len(list_runs(path, 10)) == 1
 
         assert path.with_name(f"runs.db.broken-{number}").read_bytes() == content
         assert f"moved to runs.db.broken-{number}" in caplog.text
@@ -220,7 +242,7 @@ def test_damage_that_shows_only_in_writing_costs_no_new_run(
 
     with opened(path) as journal:
         run_id = one_run(journal)
-        found = journal.run(run_id)
+        found = find_run(path, run_id)
 
     assert found.ending is not None
     assert "moved to runs.db.broken-1" in caplog.text
@@ -242,7 +264,7 @@ def test_damage_that_pruning_finds_is_set_aside_too(path: Path) -> None:
             journal.prune()
         one_run(journal)
 
-        assert len(journal.runs(10)) == 1
+        assert len(list_runs(path, 10)) == 1
     assert path.with_name("runs.db.broken-1").exists()
 
 
@@ -269,8 +291,7 @@ def test_a_file_that_is_deleted_meanwhile_is_made_again(path: Path) -> None:
         path.unlink()
         run_id = one_run(journal)
 
-    with opened(path) as later:
-        assert [run.id for run in later.runs(10)] == [run_id]
+    assert [run.id for run in list_runs(path, 10)] == [run_id]
 
 
 def test_rows_of_a_run_never_go_into_a_file_that_does_not_know_it(path: Path) -> None:
@@ -282,41 +303,85 @@ def test_rows_of_a_run_never_go_into_a_file_that_does_not_know_it(path: Path) ->
             call.answer = 1
         early.end(failure=None, reply="early")
 
-        assert journal.run(late.id).ending is None
-        assert journal.run(late.id).calls == ()
+        assert find_run(path, late.id).ending is None
+        assert find_run(path, late.id).calls == ()
 
 
-def test_a_database_that_somebody_holds_costs_rows_and_one_wait(
-    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_somebody_holds_costs_one_short_wait_and_no_row(
+    path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("toolfold.execution.runsdb.PATIENCE_S", 0.5)
-    clock = Clock()
-    with opened(path, clock=clock) as journal, closing(sqlite3.connect(path)) as holder:
+    with opened(path) as journal, closing(sqlite3.connect(path)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         started = time.perf_counter()
-        for _ in range(20):  # 40 rows: one wait of 0.5 s, where forty would be 20 s
-            one_run(journal)
+        ids = [one_run(journal) for _ in range(20)]  # 40 rows, of which one waits for 0.1 s
         waited_s = time.perf_counter() - started
-        complaints = list(caplog.messages)
-        clock.now += 61
-        one_run(journal)
+        during = list_runs(path, 100)
         holder.execute("ROLLBACK")
-        run_id = one_run(journal)
-        written = [run.id for run in journal.runs(10)]
+        ids.append(one_run(journal))
+        after = list_runs(path, 100)
 
-    assert 0.4 < waited_s < 5
-    assert len(complaints) == 1
-    assert "database is locked" in complaints[0]
-    assert "40 so far" in caplog.messages[1]
-    assert written == [run_id]
-    assert "1 more" in caplog.messages[-1]
+    assert waited_s < 2
+    assert during == []
+    assert [run.id for run in after] == ids[::-1]
+    assert all(run.ending for run in after)
+    [complaint] = caplog.messages
+    assert "database is locked" in complaint
+
+
+async def test_rows_that_wait_are_written_though_no_other_run_comes(path: Path) -> None:
+    journal = make_journal(path)
+    async with journal.running():
+        with anyio.fail_after(20):
+            while not path.exists():
+                await anyio.sleep(0.01)
+            with closing(sqlite3.connect(path)) as holder:
+                holder.execute("BEGIN IMMEDIATE")
+                run_id = one_run(journal)
+                holder.execute("ROLLBACK")
+            while not list_runs(path, 1):
+                await anyio.sleep(0.01)
+
+    assert find_run(path, run_id).ending is not None
+
+
+def test_rows_that_wait_are_bounded_and_those_beyond_are_counted(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.execution.rows._MOST_WAITING_BYTES", 5_000)
+    with opened(path) as journal, closing(sqlite3.connect(path)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        for _ in range(30):
+            one_run(journal)
+        holder.execute("ROLLBACK")
+        one_run(journal)
+        written = list_runs(path, 100)
+
+    assert 5 < len(written) < 30
+    assert "more rows" in caplog.messages[-1]
+
+
+def test_a_process_that_opens_the_file_for_ever_is_not_waited_for(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(path) as journal:
+        one_run(journal)
+        path.unlink()
+        with path.with_name("runs.db.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            started = time.perf_counter()
+            one_run(journal)
+            waited_s = time.perf_counter() - started
+
+    assert waited_s < 2
+    assert "another process has been opening it" in caplog.text
 
 
 def python(code: str, *arguments: object, **options: Any) -> "subprocess.Popen[str]":
     """Start a process that has a `journal`."""
     prelude = (
         "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
-        "from toolfold.execution.runs import Origin\n"
+        "from toolfold.execution import runs\nfrom toolfold.execution.runs import Origin\n"
+        "from toolfold.execution.runsdb import open_for_reading\n"
         "journal = Journal(Path(sys.argv[1]), days=30, max_bytes=1 << 29, code_bytes=1000)\n"
     )
     command = [sys.executable, "-c", prelude + code, *map(str, arguments)]
@@ -347,7 +412,7 @@ def test_a_full_disk_costs_rows_and_says_so(path: Path) -> None:
         "            with run.call('a.b', {'text': 'x' * 5000}) as call:\n"
         "                call.answer = number\n"
         "        run.end(failure=None, reply='')\n"
-        "    print(len(journal.run(run.id).calls))\n",
+        "    print(len(runs.find(open_for_reading(Path(sys.argv[1])), run.id).calls))\n",
         path,
         stderr=subprocess.PIPE,
     )
@@ -380,8 +445,7 @@ def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
     children = [python(WRITE_MANY, path, n, 1500, stdin=subprocess.PIPE) for n in range(2)]
     start_together(children)
 
-    with opened(path) as journal:
-        found = [journal.run(run.id) for run in journal.runs(10)]
+    found = [find_run(path, run.id) for run in list_runs(path, 10)]
     assert {run.origin.client for run in found} == {"0", "1"}
     for run in found:
         assert run.ending is not None
@@ -404,7 +468,7 @@ def test_every_row_that_was_acknowledged_survives_the_kill_of_its_process(path: 
             acknowledged = int(line) if line.endswith("\n") else acknowledged
 
     with opened(path) as journal:
-        lost = journal.lost("killed", "")
+        lost = find_lost(journal, "killed", "")
     assert lost is not None
     answers = [int(call.answer.head) for call in lost.calls if call.answer]
     # One more may have been written whose word did not reach us.
@@ -432,8 +496,7 @@ def test_processes_that_open_it_at_once_agree_on_one_file(tmp_path: Path, is_bro
     start_together([python(OPEN_AND_WRITE, tmp_path, n, stdin=subprocess.PIPE) for n in range(6)])
 
     for place in places:
-        with opened(place / "runs.db") as journal:
-            found = journal.runs(10)
+        found = list_runs(place / "runs.db", 10)
         assert {run.origin.client for run in found if run.ending} == {str(n) for n in range(6)}
         broken = [each.name for each in place.glob("*.broken-?")]
         assert broken == (["runs.db.broken-1"] if is_broken else [])
@@ -452,7 +515,7 @@ def test_runs_that_are_too_old_are_pruned_with_all_that_belongs_to_them(path: Pa
         young = one_run(journal, "young")
         clock.now += 1 * DAY_S
         journal.prune()
-        kept = [run.id for run in journal.runs(10)]
+        kept = [run.id for run in list_runs(path, 10)]
 
     assert kept == [young]
     with closing(sqlite3.connect(path)) as connection:
@@ -475,9 +538,9 @@ def test_when_there_is_too_much_the_oldest_runs_go_and_those_of_the_last_hour_st
             ids.append(run.id)
             clock.now += 360
         journal.prune()
-        bounded = [run.id for run in journal.runs(100)]
+        bounded = [run.id for run in list_runs(path, 100)]
         make_journal(path, max_bytes=1, clock=clock).prune()
-        spared = [run.id for run in journal.runs(100)]
+        spared = [run.id for run in list_runs(path, 100)]
 
     assert 5 <= len(bounded) <= 10
     assert bounded == ids[::-1][: len(bounded)]
@@ -491,13 +554,13 @@ async def test_a_call_is_written_once_its_value_went_back_and_before_the_next(pa
         with journal.begin(Origin(), "code") as run:
             with run.call("a.b", {}):
                 pass
-            at_once = journal.run(run.id).call_count
+            at_once = find_run(path, run.id).call_count
             await anyio.lowlevel.checkpoint()
-            a_moment_later = journal.run(run.id).call_count
+            a_moment_later = find_run(path, run.id).call_count
             with run.call("a.b", {}):
                 pass
             run.end(failure=None, reply="")
-            at_the_end = journal.run(run.id).call_count
+            at_the_end = find_run(path, run.id).call_count
 
     assert (at_once, a_moment_later, at_the_end) == (0, 1, 2)
 
@@ -511,7 +574,7 @@ async def test_it_is_pruned_when_it_opens(path: Path) -> None:
     journal = make_journal(path, clock=clock)
     async with journal.running():
         with anyio.fail_after(10):
-            while journal.runs(1):
+            while list_runs(path, 1):
                 await anyio.sleep(0.01)
 
 
@@ -528,11 +591,11 @@ async def test_pruning_does_not_take_rows_from_runs_that_write_meanwhile(
     journal = make_journal(path, clock=clock)
     written = 0
     async with journal.running():
-        while any(each.code.head == "old" for each in journal.runs(5000)) or written < 200:
+        while any(each.code.head == "old" for each in list_runs(path, 5000)) or written < 200:
             one_run(journal, "new")
             written += 1
             await anyio.lowlevel.checkpoint()
-        listed = journal.runs(100_000)
+        listed = list_runs(path, 100_000)
 
     assert len(listed) == written
     assert caplog.messages == []
@@ -545,8 +608,7 @@ async def test_calls_are_journaled_as_they_were_sent(running: MakeApp, home: Pat
     )
     async with running(NULL) as toolfold:
         result = await toolfold.run(code, origin=Origin(client="test", project="/p"))
-    with opened(home / "data" / "runs.db") as journal:
-        run = journal.run(result.run_id)
+    run = find_run(home / "data" / "runs.db", result.run_id)
 
     assert result.value == "done", result.text
     assert run.origin == Origin(client="test", project="/p")
@@ -567,8 +629,8 @@ async def test_a_run_that_is_refused_or_fails_is_a_run(running: MakeApp, home: P
     async with running({}) as toolfold:
         refused = await toolfold.run("nope.nope()")
         failed = await toolfold.run("1 / 0")
-    with opened(home / "data" / "runs.db") as journal:
-        endings = [journal.run(result.run_id).ending for result in (refused, failed)]
+    path = home / "data" / "runs.db"
+    endings = [find_run(path, result.run_id).ending for result in (refused, failed)]
 
     assert [ending and ending.failure for ending in endings] == ["rejected", "error"]
     assert [ending and ending.reply.head for ending in endings] == [refused.text, failed.text]
@@ -591,8 +653,8 @@ async def test_a_cancelled_run_has_an_end_and_its_call_is_in_doubt(
                 tasks.start_soon(lambda: toolfold.run(code, on_progress=note))
                 await under_way.wait()
                 tasks.cancel_scope.cancel()
-    with opened(home / "data" / "runs.db") as journal:
-        run = journal.run(journal.runs(1)[0].id)
+    path = home / "data" / "runs.db"
+    run = find_run(path, list_runs(path, 1)[0].id)
 
     assert run.ending is not None
     assert run.ending.failure == "cancelled"
@@ -628,11 +690,11 @@ def test_a_killed_process_leaves_what_its_run_had_done(tmp_path: Path, home: Pat
     try:
         with opened(home / "data" / "runs.db") as journal:
             deadline = time.monotonic() + 50
-            while (run := journal.lost("cli", "")) is None or run.call_count < 20:
+            while (run := find_lost(journal, "cli", "")) is None or run.call_count < 20:
                 assert time.monotonic() < deadline
             os.kill(child.pid, signal.SIGKILL)
             child.wait(timeout=10)
-            lost = journal.lost("cli", "")
+            lost = find_lost(journal, "cli", "")
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait(timeout=10)

@@ -41,6 +41,9 @@ class Authority:
         self.denies = False
         self.is_broken = False
         self.registers = True
+        self.revocation = f"{self.issuer}/revoke"
+        self.token_prefix = ""
+        self.padding = ""
 
     def routes(self) -> list[Route]:
         protected = "/.well-known/oauth-protected-resource/mcp"
@@ -72,7 +75,7 @@ class Authority:
                 "issuer": self.issuer,
                 "authorization_endpoint": f"{self.issuer}/authorize",
                 "token_endpoint": f"{self.issuer}/token",
-                "revocation_endpoint": f"{self.issuer}/revoke",
+                "revocation_endpoint": self.revocation,
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
@@ -135,7 +138,7 @@ class Authority:
         return self._grant(login=login)
 
     def _grant(self, *, login: str) -> Response:
-        access, refresh = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        access, refresh = self.token_prefix + secrets.token_urlsafe(24), secrets.token_urlsafe(24)
         self.access.add(access)
         self.refresh[refresh] = login
         return JSONResponse(
@@ -144,6 +147,7 @@ class Authority:
                 "token_type": "bearer",
                 "expires_in": self.lifetime,
                 "refresh_token": refresh,
+                "padding": self.padding,
             }
         )
 

@@ -1,12 +1,12 @@
 """What a server listed, kept on disk by the hash of its configuration."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from toolfold.catalog.tool import ListedTool
+from toolfold.config.files import replace_file
 from toolfold.errors import StoreError
 
 
@@ -42,19 +42,14 @@ class ListingCache:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file whole, or not at all, whoever else writes it at the same time.
+    """Keep what can be had again: written whole or not at all, whoever else writes it too.
 
     Raises:
         StoreError: It cannot be written.
     """
-    import tempfile
-
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+        replace_file(path, text.encode(), is_durable=False)
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error}") from error
 

@@ -30,8 +30,9 @@ class Trouble:
             case FileNotFoundError() if not self.directory.is_dir():
                 return f"its working directory {self.directory} does not exist."
             case FileNotFoundError() | PermissionError():
+                command = program_path(self.config.command)
                 return (
-                    f"the command {program_path(self.config.command)!r} was not found or may not be run. "
+                    f"the command {command!r} was not found or may not be run. "
                     "Is it installed and on the PATH?"
                 )
             case MCPError() if self._is_stdio and leaf.code == types.CONNECTION_CLOSED:

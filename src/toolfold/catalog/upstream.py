@@ -415,8 +415,7 @@ class Upstream:
         if self._login is not None and self._login.fault:
             return self._login.fault
         return (
-            f"{address(self.config.url)} refused with status {status}. "
-            "Check its headers or token."
+            f"{address(self.config.url)} refused with status {status}. Check its headers or token."
         )
 
 

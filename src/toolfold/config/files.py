@@ -33,19 +33,24 @@ def read_file(path: Path, *, max_bytes: int | None = MAX_BYTES) -> bytes | None:
     return content
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, is_durable: bool = True) -> None:
     """Write a file of mode 0600 so that a reader sees the old content or the new, never a part.
 
-    One writer at a time: the temporary name is fixed, so that a crash leaves at most one behind.
+    Several may write at the same time: the last one counts. What is not durable may be the old
+    content again after the power failed, or none, and costs no wait for the disk.
 
     Raises:
         OSError: The directory cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -23,9 +23,10 @@ class PinnedCalls:
         self, tool: Tool, arguments: JsonObject, *, origin: Origin, ask: Ask | None
     ) -> types.CallToolResult:
         """Return what the server answered, or a result that says why there is no answer."""
-        with self._journal.begin(origin, f"# The client called {tool.path}, which is pinned.") as run:
+        code = f"# The client called {tool.path}, which is pinned."
+        with self._journal.begin(origin, code) as run:
             result = await self._call(run, tool, arguments, ask)
-            run.end(failure="exception" if result.is_error else None, reply=_text_of(result))
+            run.end(failure="error" if result.is_error else None, reply=_text_of(result))
         return result
 
     async def _call(

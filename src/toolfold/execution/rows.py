@@ -105,6 +105,7 @@ class RowWriter:
 
     def write(self, row: Row) -> None:
         """Write a row after those that wait, now or as soon as nobody else holds the file."""
+        self.flush()
         if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
             self._miss("too many rows wait for it")
             return
@@ -117,7 +118,7 @@ class RowWriter:
         while self._waiting and self._is_settled(self._waiting[0]):
             self._waiting_bytes -= self._waiting.popleft().size
 
-    def _is_settled(self, row: Row) -> bool:
+    def _is_settled(self, row: Row, *, is_second_try: bool = False) -> bool:
         """Write a row, or find that it is lost; False if it has to wait.
 
         The keys of a file mean nothing in another, so only the first row of a run goes into any.
@@ -129,14 +130,16 @@ class RowWriter:
         try:
             number = opened.connection.execute(row.statement, row.parameters()).lastrowid
         except sqlite3.Error as error:
-            return self._is_lost(row, opened, error)
+            return self._is_lost(row, opened, error, is_second_try=is_second_try)
         if row.key is None:
             row.place.opened, row.place.number = opened, number or 0
         if not self._is_patient:
             self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
         return True
 
-    def _is_lost(self, row: Row, opened: Opened, error: sqlite3.Error) -> bool:
+    def _is_lost(
+        self, row: Row, opened: Opened, error: sqlite3.Error, *, is_second_try: bool
+    ) -> bool:
         if is_busy(error):
             # Waiting stops every run of the process: once is enough, until a row succeeds.
             self._wait_for_others(opened, seconds=0)
@@ -145,9 +148,8 @@ class RowWriter:
         if is_damage(error):
             self._let_go()
             self.open(damaged=opened, patience_s=_SHORT_PATIENCE_S)
-            is_new = self.opened is not None and self.opened.identity != opened.identity
-            if row.key is None and is_new:
-                return False if self._waiting[0] is not row else self._is_settled(row)
+            if row.key is None and not is_second_try:
+                return self._is_settled(row, is_second_try=True)
         self._miss(str(error))
         return True
 

@@ -30,9 +30,13 @@ _TOKEN = re.compile(
     r"|(?P<bare>[^\s\[\]{},:=\"'#/]+|/)",
     re.DOTALL,
 )
-_TIMES = (
-    *("timeout", "timeout_s", "startup_timeout_ms", "startup_timeout_sec", "tool_timeout_sec"),
-)
+_TIMES = {
+    (key,)
+    for key in (
+        *("timeout", "timeout_s"),
+        *("startup_timeout_ms", "startup_timeout_sec", "tool_timeout_sec"),
+    )
+}
 
 
 def diff(path: Path, before: str | None, after: str | None) -> Iterator[str]:
@@ -140,31 +144,34 @@ def _toml_value(written: str) -> Json:
 
 
 def _shown(keys: _Keys, written: str, value: Json) -> str:
-    below = _below_server(keys)
+    keys = _in_server(keys)
     if isinstance(value, str):
-        text = _SHOWN.get(below, reference)(value)
+        text = _SHOWN.get(keys, reference)(value)
         return written if text == value else json.dumps(text, ensure_ascii=False)
-    is_harmless = written in {"true", "false", "null"} or below[-1:] in {(key,) for key in _TIMES}
+    is_harmless = written in {"true", "false", "null"} or keys in _TIMES
     return written if is_harmless else MASK
 
 
-def _below_server(keys: _Keys) -> _Keys:
-    """Return the keys inside a server's entry; none for what stands elsewhere."""
+def _in_server(keys: _Keys) -> _Keys:
+    """Return the keys inside a server's entry; elsewhere, all of them below an empty one."""
     inner = keys[2:] if keys[:1] == ("projects",) else keys
-    return inner[2:] if inner[:1] and inner[0] in TABLES else ()
+    return inner[2:] if inner[:1] and inner[0] in TABLES else ("", *keys)
 
 
 def _if_matches(pattern: str) -> Callable[[str], str]:
     return lambda text: text if re.fullmatch(pattern, text) else MASK
 
 
+_transport = _if_matches(r"stdio|http|sse|ws|sdk|streamable[-_]?http")
 _variable = _if_matches(r"[A-Z]{1,20}(?:_[A-Z]{1,20})*")
 _SHOWN: Mapping[_Keys, Callable[[str], str]] = {
-    ("type",): _if_matches(r"stdio|http|sse|ws|sdk|streamable[-_]?http"),
-    ("transport",): _if_matches(r"stdio|http|sse|ws|sdk|streamable[-_]?http"),
+    ("type",): _transport,
+    ("transport",): _transport,
     ("command",): program,
     ("url",): address,
     ("args",): argument,
     ("env_vars",): _variable,
     ("bearer_token_env_var",): _variable,
+    ("", "rules", "list"): _if_matches(r"allow|ask|deny"),
+    ("", "rules", "rule"): _if_matches(r"mcp__[\w-]+"),
 }

@@ -77,9 +77,7 @@ class _Surface:
         pinned = await self._pinned()
         if name not in pinned:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
-        call = partial(
-            self._app.pinned.call, pinned[name], arguments, origin=self._origin(context)
-        )
+        call = partial(self._app.pinned.call, pinned[name], arguments, origin=self._origin(context))
         return await desk.attend(context, params, lambda ask, _progress: call(ask=ask))
 
     def _origin(self, context: Any) -> Origin:
