@@ -14,7 +14,8 @@ class Condition(NamedTuple):
 
 def condition(namespace: int, wanted: Filter) -> Condition:
     """Return the condition that exactly the live notes of a namespace meet which pass a filter."""
-    parts: list[str] = ["notes.namespace = ?", "notes.deleted IS NULL"]
+    # Few notes have a tag: the plus keeps SQLite from going through all of the namespace instead.
+    parts = [f"{'+' if wanted.tags else ''}notes.namespace = ?", "notes.deleted IS NULL"]
     values: list[object] = [namespace]
     for sql, value in (
         ("notes.type = ?", wanted.type),

@@ -18,13 +18,12 @@ def match_words(
     expression = match_expression(query.text)
     if expression is None:
         return NOTHING
-    words = words_table(namespace)
-    meets = condition(namespace, query.wanted)
+    hits, values = _hits(namespace, query.wanted)
+    # Only of the best are more columns read.
     found = connection.execute(
-        f"SELECT notes.number, -bm25({words}), notes.created, notes.quality "
-        f"FROM {words} JOIN notes ON notes.number = {words}.rowid "
-        f"WHERE {words} MATCH ? AND {meets.sql} ORDER BY bm25({words}), notes.number DESC LIMIT ?",
-        (expression, *meets.values, depth),
+        f"SELECT number, score, created, quality FROM ({hits} ORDER BY score DESC, number DESC "
+        "LIMIT ?) JOIN points USING (number) ORDER BY score DESC, number DESC",
+        (expression, *values, depth),
     ).fetchall()
     scored: list[Scored] = [(number, score) for number, score, _, _ in found]
     return Matches(
@@ -36,13 +35,18 @@ def match_words(
 
 
 def _count(connection: sqlite3.Connection, namespace: int, expression: str, wanted: Filter) -> int:
-    words = words_table(namespace)
-    meets = condition(namespace, wanted)
-    # The index of words holds what is not deleted, so without a filter it knows by itself.
-    join = f"JOIN notes ON notes.number = {words}.rowid" if wanted != EVERYTHING else ""
-    sql, values = (f"AND {meets.sql}", meets.values) if join else ("", ())
-    [total] = connection.execute(
-        f"SELECT count(*) FROM {words} {join} WHERE {words} MATCH ? {sql}", (expression, *values)
-    ).fetchone()
+    hits, values = _hits(namespace, wanted, column="count(*)")
+    [total] = connection.execute(hits, (expression, *values)).fetchone()
     counted: int = total
     return counted
+
+
+def _hits(namespace: int, wanted: Filter, *, column: str = "") -> tuple[str, tuple[object, ...]]:
+    """Return a query for the numbers and scores of matches, and its values after the expression."""
+    words = words_table(namespace)
+    column = column or f"{words}.rowid AS number, -bm25({words}) AS score"
+    if wanted == EVERYTHING:  # the index of words holds what is not deleted, and nothing else
+        return f"SELECT {column} FROM {words} WHERE {words} MATCH ?", ()
+    meets = condition(namespace, wanted)
+    joined = f"{words} JOIN notes ON notes.number = {words}.rowid"
+    return f"SELECT {column} FROM {joined} WHERE {words} MATCH ? AND {meets.sql}", meets.values
