@@ -83,7 +83,7 @@ async def test_the_servers_are_shown_with_their_resources(
         result = await toolfold.run("import tools\nprint(tools.servers())")
 
     assert result.output.splitlines() == [
-        "curious: 6 tools, 5 resources (tools.resources('curious'))",
+        "curious: 7 tools, 5 resources (tools.resources('curious'))",
         "null: 2 tools",
     ]
 
