@@ -19,6 +19,8 @@ MEMORY_SERVICE_VERSION := 12.4.0
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
 NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 ARGS ?=
+# Tests wait for processes more than they compute; two at a time are right for two cores.
+JOBS ?= 2
 
 .PHONY: help setup tools demo test check bench bench-check bench-memory soak cover lock clean
 
@@ -33,7 +35,7 @@ demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side b
 	@$(PY) examples/demo.py $(ARGS)
 
 test: tools ## all tests but the long ones; ARGS="-k name" picks some
-	@$(PY) -m pytest -m "not soak" $(ARGS)
+	@$(PY) -m pytest -m "not soak" -n $(JOBS) --dist loadfile $(ARGS)
 
 check: setup ## format, lint, types, layers
 	@echo "check: format"; .venv/bin/ruff format --check --quiet .
