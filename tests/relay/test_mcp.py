@@ -77,6 +77,15 @@ def _hold_lock(user: User) -> int:
     return taken[0]
 
 
+def test_a_client_that_leaves_at_once_leaves_a_manifest_for_the_next(user: User) -> None:
+    peer = user.connect()
+    assert peer.run("1 + 1") == "2"
+    peer.kill()
+
+    manifests = user.home / "cache" / "manifests"
+    wait_until(lambda: list(manifests.glob("*.json")), "the manifest is written")
+
+
 def test_an_older_protocol_is_answered_in_kind(user: User) -> None:
     user.connect().ask("tools/list")
     manifests = user.home / "cache" / "manifests"

@@ -127,7 +127,7 @@ class Daemon:
         return listener
 
     async def _accept(self, listener: Any, tasks: TaskGroup) -> None:
-        reception = Reception(self, self._shared, self._worlds, self._clients)
+        reception = Reception(self, self._shared, self._worlds, self._clients, tasks)
         prove = lambda message: self._handle.proof(self._token, message)  # noqa: E731
         while True:
             try:

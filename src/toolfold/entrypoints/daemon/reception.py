@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import anyio
 import anyio.to_thread
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, TaskGroup
 
 from toolfold import __version__
 from toolfold.app import App, Shared
@@ -55,8 +55,16 @@ class Told(Protocol):
 class Reception:
     """Greets those who connect, and serves clients."""
 
-    def __init__(self, daemon: Told, shared: Shared, worlds: Worlds, clients: Clients) -> None:
+    def __init__(
+        self,
+        daemon: Told,
+        shared: Shared,
+        worlds: Worlds,
+        clients: Clients,
+        background: TaskGroup,
+    ) -> None:
         self._daemon = daemon
+        self._background = background
         self._shared = shared
         self._worlds = worlds
         self._clients = clients
@@ -131,10 +139,9 @@ class Reception:
         client = Client(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
         await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
-        async with self._clients.served(client), anyio.create_task_group() as beside:
-            beside.start_soon(keep_manifest, app, hello)
+        self._background.start_soon(keep_manifest, app, hello)  # also if this client leaves at once
+        async with self._clients.served(client):
             await serve_lines(make_server(app, client=client.id), lines, client.in_flight)
-            beside.cancel_scope.cancel()
 
 
 async def _next(lines: LineStream) -> dict[str, Any]:
