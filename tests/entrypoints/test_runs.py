@@ -36,7 +36,7 @@ def ids(home: Path) -> list[str]:
     """The ids of three runs in the journal, oldest first: fine, failed, and without an end."""
     journal = Journal(home / "data" / "runs.db", days=30, max_bytes=1 << 29, code_bytes=100)
     with journal.opened():
-        with journal.begin(Origin(project="/work/shop"), "\n1 + 1\n2 + 2") as fine:
+        with journal.begin(Origin(project="/home/shop"), "\n1 + 1\n2 + 2") as fine:
             fine.end(failure=None, reply="4")
         with journal.begin(Origin(client="relay-1", request="7"), "import crm\x1b[31m") as failed:
             with failed.call("crm.find", {"name": "Ada"}) as call:

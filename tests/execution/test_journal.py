@@ -85,7 +85,7 @@ def is_intact(path: Path) -> bool:
 
 
 def test_a_run_comes_back_as_it_was_written(path: Path) -> None:
-    origin = Origin(client="relay-1", request="7", project="/work/café")
+    origin = Origin(client="relay-1", request="7", project="/home/café")
     with opened(path) as journal, journal.begin(origin, "import github") as written:
         with written.call("github.get_issue", {"number": 1, "title": "é"}) as call:
             call.answer = [{"state": "open"}]

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 _GLANCE_S = 0.02
 _GUESS_AFTER_S = 0.15
+_REPEATS = 1
+_REPEATS_OF_UNSEEN = 5
 _INITIALIZE = "toolfold:initialize"
 _CHECKING = "toolfold:checking:"
 _IN_DOUBT = (
@@ -93,8 +95,8 @@ class Relay:
         """What is to be sent to a daemon that is not ready, and since when it waits."""
         self._lost: dict[str, dict[str, Any]] = {}
         """Tool calls whose daemon died."""
-        self._repeated: set[str] = set()
-        """Requests that were asked again."""
+        self._repeated: dict[str, int] = {}
+        """How often requests were asked again."""
         self._initialize: dict[str, Any] | None = None
         """The client's `initialize`, once it was answered: each further daemon is told of it."""
         self._stands_in = False
@@ -265,7 +267,7 @@ class Relay:
     def _note(self, message: "dict[str, Any]") -> None:
         if "method" not in message:
             answered = self._talk.answered(message.get("id"))
-            self._repeated.discard(key_of(message.get("id")))
+            self._repeated.pop(key_of(message.get("id")), None)
             if answered is not None and answered["method"] == "initialize":
                 self._initialize = answered
         elif message["method"].endswith("/list_changed"):
@@ -310,10 +312,13 @@ class Relay:
             self._link.reach()
 
     def _ask_again(self, key: str, request: "dict[str, Any]") -> None:
-        if key in self._repeated:
-            self._tell_client(failure(request, "The toolfold daemon ended twice at this request."))
+        # A call that no daemon has seen cannot be what ends them.
+        most = _REPEATS_OF_UNSEEN if request["method"] == "tools/call" else _REPEATS
+        self._repeated[key] = self._repeated.get(key, 0) + 1
+        if self._repeated[key] > most:
+            words = "The toolfold daemon ended again and again before it answered this request."
+            self._tell_client(failure(request, words))
         else:
-            self._repeated.add(key)
             self._waiting.append((time.monotonic(), request))
 
     def _report_losses(self, reports: "dict[str, dict[str, Any] | None]") -> None:
