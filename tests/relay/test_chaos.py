@@ -50,6 +50,8 @@ class Worker(threading.Thread):
             self.lost += 1
             done = re.search(r"world\.append (\d+)", text)
             self.certain += int(done[1]) if done else 0
+        elif "whether it was done is not known" in text:  # taken, and killed before it began
+            self.lost += 1
         else:
             self.strange.append(text)
 
