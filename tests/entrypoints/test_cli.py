@@ -202,6 +202,16 @@ def test_servers_of_a_project_start_only_after_they_are_trusted(
     assert "run `toolfold trust`" in revoked
 
 
+def test_doctor_fails_where_a_file_cannot_be_read(toolfold: Toolfold, home: Path) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "mcp.json").write_text('{"mcpServers": {"a": }}')
+
+    done = toolfold("doctor")
+
+    assert "is not valid JSON: line 1" in done.stdout
+    assert done.returncode == 1
+
+
 def test_doctor_gives_every_server_a_line(toolfold: Toolfold, tmp_path: Path) -> None:
     servers = {
         "good": test_server("null"),

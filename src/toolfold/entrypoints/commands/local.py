@@ -59,7 +59,7 @@ def doctor(arguments: Namespace) -> int:
     examination.print_configuration(config)
     relay_works = examination.examine_relay(written_options(arguments))
     status = with_app(config, examination.examine)
-    return status or int(not relay_works)
+    return status or int(bool(config.faults) or not relay_works)
 
 
 def learn_tools(config: Config) -> None:
