@@ -26,7 +26,7 @@ from toolfold.embedding import MiniLmEmbedder, dequantize, quantize
 from toolfold.jsontypes import Json
 from toolfold.memory.meaning import Meaning
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.sqlite.store import SqliteStore
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
 BASELINES = ("BM25", "BM25 with neighbours", "plain hybrid")

@@ -12,8 +12,8 @@ from toolfold.embedding import quantize
 from toolfold.memory.hashes import note_hash
 from toolfold.memory.meaning import embed_notes
 from toolfold.memory.models import Draft
-from toolfold.memory.ranking import rank
-from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.ranking.rank import rank
+from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import EVERYTHING, Filter, Query, Store
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from toolfold.memory.context import (
+from toolfold.memory.ranking.context import (
     WEIGHTS,
     link,
     meaning_nearby,
@@ -16,7 +16,7 @@ from toolfold.memory.context import (
     weight_roots,
     words_nearby,
 )
-from toolfold.memory.words import match_expression
+from toolfold.memory.ranking.words import match_expression
 
 places = st.lists(st.tuples(st.integers(-1, 3), st.integers(-5, 40)), min_size=1, max_size=40)
 

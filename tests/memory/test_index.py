@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from stores import draft, embed_all, sqlite_store
 
 from toolfold.embedding import quantize
-from toolfold.memory.index import Index, Point
-from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.sqlite.index import Index, Point
+from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Query
 
 WORDS = ["fox", "foxes", "red", "run", "running", "the", "x9", "café", "a_b", "日本"]
@@ -96,7 +96,7 @@ def test_points_that_come_bit_by_bit_leave_what_all_at_once_would(
 async def test_a_search_in_many_namespaces_keeps_the_last_ones_in_memory(
     tmp_path: Path, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolfold.memory.matching._MOST_POINTS", 25)
+    monkeypatch.setattr("toolfold.memory.sqlite.matching._MOST_POINTS", 25)
     store = SqliteStore(tmp_path / "memory.db")
     async with store.running():
         for name in "abcd":

@@ -14,7 +14,7 @@ from fakes import FakeEmbedder
 from memories import running_memory
 from stores import found
 
-from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.sqlite.store import SqliteStore
 
 SCRIPT = Path(__file__).with_name("writer_process.py")
 DEADLINE_S = 120
@@ -112,7 +112,7 @@ def kill_in_the_middle(writers: "list[subprocess.Popen[str]]") -> list[str]:
 FORK = """
 import os, signal, sys, threading
 from pathlib import Path
-from toolfold.memory.database import Database
+from toolfold.memory.sqlite.database import Database
 
 def add(name):
     insert = "INSERT INTO namespaces (name) VALUES (?)"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from toolfold.memory.ranking import (
+from toolfold.memory.ranking.rank import (
     MEANING_NEARBY,
     WORDS,
     WORDS_NEARBY,

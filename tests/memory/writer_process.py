@@ -12,7 +12,7 @@ from fakes import FakeEmbedder
 
 from toolfold.memory.meaning import Meaning
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite import SqliteStore
+from toolfold.memory.sqlite.store import SqliteStore
 
 
 async def main(directory: Path, name: str, most: int | None) -> None:

@@ -21,7 +21,7 @@ from toolfold.memory.inputs import (
     clean_tags,
 )
 from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind, Note
-from toolfold.memory.ranking import estimated_quality
+from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.store import Change
 
 

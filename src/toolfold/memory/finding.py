@@ -15,7 +15,7 @@ from toolfold.memory.models import (
     Note,
     preview,
 )
-from toolfold.memory.ranking import DEPTH, Hit, rank
+from toolfold.memory.ranking.rank import DEPTH, Hit, rank
 from toolfold.memory.store import Filter, Matches, Query, Store
 
 # More than any store holds: every match.

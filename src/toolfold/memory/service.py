@@ -33,7 +33,7 @@ from toolfold.memory.models import (
     TagMatch,
 )
 from toolfold.memory.store import Filter, Store
-from toolfold.memory.timewords import describe, find_time
+from toolfold.memory.when.phrases import describe, find_time
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_PAGE: Final = 20

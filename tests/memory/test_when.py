@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolfold.memory.timewords import TimeFound, TimeRange, describe, find_time
+from toolfold.memory.when.phrases import TimeFound, TimeRange, describe, find_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 5, 13, 10, 30, tzinfo=BERLIN)

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from toolfold.memory.timedates import in_week
-from toolfold.memory.timereader import Match, Words, amounts, month, unit, weekday
-from toolfold.memory.timespans import (
+from toolfold.memory.when.dates import in_week
+from toolfold.memory.when.reader import Match, Words, amounts, month, unit, weekday
+from toolfold.memory.when.spans import (
     PARTS_OF_DAY,
     Span,
     add_days,

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from weakref import WeakSet
 
 from toolfold.errors import StoreError
-from toolfold.memory.schema import bring_up_to_date, is_current
+from toolfold.memory.sqlite.schema import bring_up_to_date, is_current
 
 if sys.platform != "win32":
     import fcntl

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from toolfold.memory.timedates import (
+from toolfold.memory.when.dates import (
     date,
     day_of_this_month,
     month_name,
@@ -12,7 +12,7 @@ from toolfold.memory.timedates import (
     weekday_name,
     year_name,
 )
-from toolfold.memory.timereader import (
+from toolfold.memory.when.reader import (
     Amount,
     Clock,
     Match,
@@ -23,7 +23,7 @@ from toolfold.memory.timereader import (
     is_name_or_number,
     weekday,
 )
-from toolfold.memory.timerelative import (
+from toolfold.memory.when.relative import (
     CALENDAR_UNITS,
     LAST,
     VAGUELY,
@@ -34,7 +34,7 @@ from toolfold.memory.timerelative import (
     relative,
     weekend,
 )
-from toolfold.memory.timespans import (
+from toolfold.memory.when.spans import (
     PARTS_OF_DAY,
     Span,
     add_days,
@@ -50,7 +50,7 @@ from toolfold.memory.timespans import (
     third,
     unit_around,
 )
-from toolfold.memory.timetokens import COMMA, DASH, SPACE
+from toolfold.memory.when.tokens import COMMA, DASH, SPACE
 
 _EDGES = {"start": 0, "beginning": 0, "early": 0, "middle": 1, "mid": 1, "end": 2, "late": 2}
 _ADJECTIVES = {"early", "mid", "late"}

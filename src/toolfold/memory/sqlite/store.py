@@ -12,11 +12,21 @@ import anyio.to_thread
 
 from toolfold.errors import StoreError
 from toolfold.memory.background import in_background
-from toolfold.memory.database import Database
-from toolfold.memory.filters import condition
 from toolfold.memory.models import Draft, Note
-from toolfold.memory.naming import find_kept, find_live, seek
-from toolfold.memory.rows import namespace_id, read_live, read_note, read_versions
+from toolfold.memory.sqlite.database import Database
+from toolfold.memory.sqlite.filters import condition
+from toolfold.memory.sqlite.naming import find_kept, find_live, seek
+from toolfold.memory.sqlite.rows import namespace_id, read_live, read_note, read_versions
+from toolfold.memory.sqlite.vectors import (
+    adopt,
+    embed,
+    forget_vectors,
+    read_state,
+    texts_of,
+    unembedded,
+)
+from toolfold.memory.sqlite.wordsearch import NOTHING, match_words
+from toolfold.memory.sqlite.writer import NoteWriter
 from toolfold.memory.store import (
     EVERYTHING,
     Change,
@@ -29,20 +39,10 @@ from toolfold.memory.store import (
     Unembedded,
     Updated,
 )
-from toolfold.memory.vectorrows import (
-    adopt,
-    embed,
-    forget_vectors,
-    read_state,
-    texts_of,
-    unembedded,
-)
-from toolfold.memory.wordsearch import NOTHING, match_words
-from toolfold.memory.writer import NoteWriter
 
 # numpy costs 0.1 s to import; a first search by words does without.
 if TYPE_CHECKING:
-    from toolfold.memory.matching import Matcher
+    from toolfold.memory.sqlite.matching import Matcher
 
 _T = TypeVar("_T")
 
@@ -234,7 +234,7 @@ class SqliteStore:
                     _log.warning("Notes are searched by words alone: %s", error)
 
     def _load(self, namespace: str) -> None:
-        from toolfold.memory.matching import Matcher
+        from toolfold.memory.sqlite.matching import Matcher
 
         matcher = self._matcher or Matcher()
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolfold.errors import StoreError
+from toolfold.memory.sqlite.writer import next_change
 from toolfold.memory.store import Embedded, Unembedded
-from toolfold.memory.writer import next_change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

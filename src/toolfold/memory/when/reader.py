@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from toolfold.memory.timespans import UNITS, Span
-from toolfold.memory.timetokens import DASH, SPACE, Token
+from toolfold.memory.when.spans import UNITS, Span
+from toolfold.memory.when.tokens import DASH, SPACE, Token
 
 
 def _numbered(names: str, *, start: int = 0) -> dict[str, int]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from toolfold.memory.words import is_question
+from toolfold.memory.ranking.words import is_question
 
 Found: TypeAlias = Sequence[tuple[int, float]]
 """Keys of notes and what they are worth in one respect, best first."""

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from toolfold.memory.timeranges import phrase
-from toolfold.memory.timereader import MONTHS, WEEKDAYS, Words
-from toolfold.memory.timerelative import VAGUE_WORDS
-from toolfold.memory.timespans import Span, add_days, add_months, earliest, is_before, midnight
-from toolfold.memory.timetokens import Token, tokenize
+from toolfold.memory.when.ranges import phrase
+from toolfold.memory.when.reader import MONTHS, WEEKDAYS, Words
+from toolfold.memory.when.relative import VAGUE_WORDS
+from toolfold.memory.when.spans import Span, add_days, add_months, earliest, is_before, midnight
+from toolfold.memory.when.tokens import Token, tokenize
 
 _MAX_CHARS = 4_000
 # Not by strftime, which speaks the language of the machine.

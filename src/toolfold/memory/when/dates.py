@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from toolfold.memory.timereader import (
+from toolfold.memory.when.reader import (
     FUNCTION_WORDS,
     ORDINALS,
     PERSONS,
@@ -17,7 +17,7 @@ from toolfold.memory.timereader import (
     weekday,
     year,
 )
-from toolfold.memory.timespans import (
+from toolfold.memory.when.spans import (
     Span,
     add_days,
     around,
@@ -30,7 +30,7 @@ from toolfold.memory.timespans import (
     unit_before,
     weekday_in,
 )
-from toolfold.memory.timetokens import COMMA, SPACE
+from toolfold.memory.when.tokens import COMMA, SPACE
 
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:t(\d\d):(\d\d)(?::\d\d(?:\.\d{1,9})?)?(z|[+-]\d\d:?\d\d)?)?"

@@ -2,11 +2,11 @@
 
 import sqlite3
 
-from toolfold.memory.filters import condition
-from toolfold.memory.ranking import WORDS, WORDS_NEARBY
-from toolfold.memory.schema import words_table
+from toolfold.memory.ranking.rank import WORDS, WORDS_NEARBY
+from toolfold.memory.ranking.words import match_expression
+from toolfold.memory.sqlite.filters import condition
+from toolfold.memory.sqlite.schema import words_table
 from toolfold.memory.store import EVERYTHING, Filter, Matches, Query, Scored
-from toolfold.memory.words import match_expression
 
 NOTHING = Matches(lists={}, created={}, quality={}, total=0)
 

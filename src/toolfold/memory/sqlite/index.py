@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.memory.context import (
+from toolfold.memory.ranking.context import (
     WEIGHTS,
     WORD_HITS,
     link,

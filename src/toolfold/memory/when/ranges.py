@@ -3,9 +3,9 @@
 import re
 from datetime import datetime, timedelta
 
-from toolfold.memory.timedates import is_person
-from toolfold.memory.timemoments import may_begin, moment
-from toolfold.memory.timereader import (
+from toolfold.memory.when.dates import is_person
+from toolfold.memory.when.moments import may_begin, moment
+from toolfold.memory.when.reader import (
     PERSONS,
     Clock,
     Match,
@@ -16,8 +16,8 @@ from toolfold.memory.timereader import (
     month,
     year,
 )
-from toolfold.memory.timerelative import VAGUE_WORDS
-from toolfold.memory.timespans import (
+from toolfold.memory.when.relative import VAGUE_WORDS
+from toolfold.memory.when.spans import (
     Span,
     add_days,
     add_elapsed,
@@ -30,7 +30,7 @@ from toolfold.memory.timespans import (
     midnight,
     until_now,
 )
-from toolfold.memory.timetokens import COMMA, DASH, SPACE
+from toolfold.memory.when.tokens import COMMA, DASH, SPACE
 
 _ALONE = {"period", "day", "part", "clock_day"}
 _INTRODUCED = {

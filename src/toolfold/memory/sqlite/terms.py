@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.memory.schema import TOKENIZER, vocabulary_table
+from toolfold.memory.sqlite.schema import TOKENIZER, vocabulary_table
 
 
 class Stemmer:

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from toolfold.memory.filters import condition
-from toolfold.memory.index import Index, Mask, Matched, Point
-from toolfold.memory.ranking import MEANING_NEARBY, WORDS, WORDS_NEARBY
+from toolfold.memory.ranking.rank import MEANING_NEARBY, WORDS, WORDS_NEARBY
+from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.sqlite.filters import condition
+from toolfold.memory.sqlite.index import Index, Mask, Matched, Point
+from toolfold.memory.sqlite.terms import Stemmer, occurrences
+from toolfold.memory.sqlite.vectors import VectorState
 from toolfold.memory.store import Filter, Matches, Query
-from toolfold.memory.terms import Stemmer, occurrences
-from toolfold.memory.vectorrows import VectorState
-from toolfold.memory.words import telling_words
 
 # Some 500 bytes each. When there are more, the namespaces that were not searched for longest go.
 _MOST_POINTS: Final = 400_000

@@ -9,9 +9,9 @@ from typing import Final
 from toolfold.errors import BadInput
 from toolfold.memory.hashes import note_hash, shown
 from toolfold.memory.models import Draft, Link, Note
-from toolfold.memory.naming import find_live
-from toolfold.memory.rows import namespace_id, read_note
-from toolfold.memory.schema import make_words, words_table
+from toolfold.memory.sqlite.naming import find_live
+from toolfold.memory.sqlite.rows import namespace_id, read_note
+from toolfold.memory.sqlite.schema import make_words, words_table
 from toolfold.memory.store import Change
 
 _INSERT: Final = """

@@ -1,0 +1,1 @@
+"""From what matches to an order. Pure."""

@@ -1,0 +1,1 @@
+"""Time in words: "last week" into a range. Pure."""
