@@ -26,6 +26,7 @@ from toolfold.embedding import MiniLmEmbedder, dequantize, quantize
 from toolfold.jsontypes import Json
 from toolfold.memory.meaning import Meaning
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
@@ -91,9 +92,10 @@ async def search(
     """Remember the turns, and find them as any user of memory does."""
     now = max(conversation.created) + DAY_S
     with tempfile.TemporaryDirectory() as directory:
-        store = SqliteStore(Path(directory) / "notes.db")
+        file = SqliteFile(Path(directory) / "notes.db")
+        store = SqliteStore(file)
         meaning = Meaning(store, embedder)
-        async with store.running(), meaning.running():
+        async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE, clock=lambda: now, zone=UTC)
             hashes = await memory.store_batch(_notes(conversation))
             turns = {name: turn for turn, name in enumerate(hashes)}

@@ -9,6 +9,7 @@ from fakes import FakeEmbedder
 
 from toolfold.memory.meaning import Meaning
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 
@@ -26,8 +27,9 @@ class Clock:
 async def running_memory(
     directory: Path, embedder: FakeEmbedder, *, namespace: str = "project", **options: Any
 ) -> AsyncIterator[Memory]:
-    store = SqliteStore(directory / "memory.db")
-    async with store.running():
+    file = SqliteFile(directory / "memory.db")
+    store = SqliteStore(file)
+    async with file.running(), store.running():
         meaning = Meaning(store, embedder)
         async with meaning.running():
             yield Memory(store, meaning, namespace=namespace, **options)

@@ -13,6 +13,7 @@ from toolfold.memory.hashes import note_hash
 from toolfold.memory.meaning import embed_notes
 from toolfold.memory.models import Draft
 from toolfold.memory.ranking.rank import rank
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import EVERYTHING, Filter, Query, Store
 
@@ -24,8 +25,9 @@ __all__ = ["OPENERS", "FakeEmbedder", "OpenStore", "draft", "embed_all", "found"
 @asynccontextmanager
 async def sqlite_store(directory: Path) -> AsyncIterator[Store]:
     """Open the store of a directory; opened twice, it is the same one."""
-    store = SqliteStore(directory / "memory.db")
-    async with store.running():
+    file = SqliteFile(directory / "memory.db")
+    store = SqliteStore(file)
+    async with file.running(), store.running():
         yield store
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stores import draft, embed_all, sqlite_store
 
 from toolfold.embedding import quantize
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.index import Index, Point
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Query
@@ -97,8 +98,9 @@ async def test_a_search_in_many_namespaces_keeps_the_last_ones_in_memory(
     tmp_path: Path, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolfold.memory.sqlite.matching._MOST_POINTS", 25)
-    store = SqliteStore(tmp_path / "memory.db")
-    async with store.running():
+    file = SqliteFile(tmp_path / "memory.db")
+    store = SqliteStore(file)
+    async with file.running(), store.running():
         for name in "abcd":
             await store.add(name, [draft(f"{name} {n}") for n in range(10)], now=1.0)
         await embed_all(store, embedder)

@@ -14,6 +14,7 @@ from fakes import FakeEmbedder
 from memories import running_memory
 from stores import found
 
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 SCRIPT = Path(__file__).with_name("writer_process.py")
@@ -66,8 +67,9 @@ async def test_eight_processes_that_store_at_once_lose_nothing(
         for number in range(8):
             assert (await memory.search_by_tag(f"writer{number}x")).total == 250
         await memory.until_ready()
-        store = SqliteStore(tmp_path / "memory.db")
-        async with store.running():
+        file = SqliteFile(tmp_path / "memory.db")
+        store = SqliteStore(file)
+        async with file.running(), store.running():
             await store.adopt(embedder.name, embedder.dimensions)
             by_words = await found(store, "project", "writer5x77")
             by_both = await found(store, "project", "writer5x77", embedder=embedder)

@@ -15,6 +15,7 @@ from stores import draft, embed_all, found, sqlite_store
 
 from toolfold.errors import StoreError
 from toolfold.memory.models import Link
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Change, Filter
 
@@ -35,9 +36,10 @@ async def test_the_file_is_for_its_user_alone(tmp_path: Path) -> None:
 
 
 async def test_every_commit_waits_for_the_disk(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "memory.db")
-    async with store.running():
-        settings = store._database.write(
+    file = SqliteFile(tmp_path / "memory.db")
+    store = SqliteStore(file)
+    async with file.running(), store.running():
+        settings = await file.write(
             lambda connection: [
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "secure_delete")
@@ -169,11 +171,13 @@ def test_a_store_opens_and_searches_by_words_without_numpy(tmp_path: Path) -> No
     code = (
         "import sys, anyio, pathlib\n"
         "from toolfold.memory.models import Draft\n"
+        "from toolfold.memory.sqlite.file import SqliteFile\n"
         "from toolfold.memory.sqlite.store import SqliteStore\n"
         "from toolfold.memory.store import Query\n"
         "async def main():\n"
-        "    store = SqliteStore(pathlib.Path(sys.argv[1]) / 'memory.db')\n"
-        "    async with store.running():\n"
+        "    file = SqliteFile(pathlib.Path(sys.argv[1]) / 'memory.db')\n"
+        "    store = SqliteStore(file)\n"
+        "    async with file.running(), store.running():\n"
         "        draft = Draft(content='red fox', hash='abcd', created=1.0)\n"
         "        await store.add('project', [draft], now=1.0)\n"
         "        query = Query(text='red', vector=None)\n"

@@ -12,12 +12,14 @@ from fakes import FakeEmbedder
 
 from toolfold.memory.meaning import Meaning
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 
 async def main(directory: Path, name: str, most: int | None) -> None:
-    store = SqliteStore(directory / "memory.db")
-    async with store.running():
+    file = SqliteFile(directory / "memory.db")
+    store = SqliteStore(file)
+    async with file.running(), store.running():
         meaning = Meaning(store, FakeEmbedder())
         async with meaning.running():
             memory = Memory(store, meaning, namespace="project")

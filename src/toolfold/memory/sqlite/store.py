@@ -2,18 +2,16 @@
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 
 from toolfold.errors import StoreError
 from toolfold.memory.background import in_background
 from toolfold.memory.models import Draft, Note
-from toolfold.memory.sqlite.database import Database
+from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.filters import condition
 from toolfold.memory.sqlite.naming import find_kept, find_live, seek
 from toolfold.memory.sqlite.rows import namespace_id, read_live, read_note, read_versions
@@ -44,25 +42,16 @@ from toolfold.memory.store import (
 if TYPE_CHECKING:
     from toolfold.memory.sqlite.matching import Matcher
 
-_T = TypeVar("_T")
-
 _log = logging.getLogger(__name__)
-
-_READERS: Final = 4
 
 
 class SqliteStore:
-    """Implements `Store` over one file, which other processes may use at the same time.
-
-    Everything happens in worker threads: a commit waits for the disk, and for other processes.
-    """
+    """Implements `Store` over one file, which is to be running as long as this is."""
 
     backend = "sqlite"
 
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path)
-        self._reading = anyio.CapacityLimiter(_READERS)
-        self._writing = anyio.CapacityLimiter(1)
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
         self._matcher: Matcher | None = None
         self._embedder: str | None = None
         self._cold: set[str] = set()
@@ -70,34 +59,26 @@ class SqliteStore:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the file open for the length of this context.
-
-        Raises:
-            StoreError: It cannot be opened.
-        """
-        await anyio.to_thread.run_sync(self._database.open)
-        try:
-            async with in_background(self._keep_warm):
-                yield
-        finally:
-            self._database.close()
+        """Load in the background what search by meaning needs, for the length of this context."""
+        async with in_background(self._keep_warm):
+            yield
 
     async def add(self, namespace: str, drafts: Sequence[Draft], *, now: float) -> list[int]:
         def work(connection: sqlite3.Connection) -> list[int]:
             writer = NoteWriter(connection, namespace, now=now)
             return [writer.add(draft) for draft in drafts]
 
-        return await self._write(work)
+        return await self._file.write(work)
 
     async def get(self, namespace: str, hash_prefix: str) -> Note:
         def work(connection: sqlite3.Connection) -> Note:
             found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
             return read_note(connection, found.number)
 
-        return await self._read(work)
+        return await self._file.read(work)
 
     async def load(self, namespace: str, keys: Sequence[int]) -> dict[int, Note]:
-        return await self._read(lambda connection: read_live(connection, namespace, keys))
+        return await self._file.read(lambda connection: read_live(connection, namespace, keys))
 
     async def history(self, namespace: str, hash_prefix: str) -> list[Note]:
         def work(connection: sqlite3.Connection) -> list[Note]:
@@ -105,7 +86,7 @@ class SqliteStore:
             versions = read_versions(connection, found.number)
             return [*versions, read_note(connection, found.number)]
 
-        return await self._read(work)
+        return await self._file.read(work)
 
     async def update(
         self, namespace: str, hash_prefix: str, change: Change, *, now: float
@@ -115,7 +96,7 @@ class SqliteStore:
             NoteWriter(connection, namespace, now=now).update(found.number, change)
             return Updated(found.number, read_note(connection, found.number))
 
-        return await self._write(work)
+        return await self._file.write(work)
 
     async def delete(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
@@ -123,13 +104,13 @@ class SqliteStore:
             found = {seek(connection, known, prefix, "live") for prefix in hash_prefixes} - {None}
             return _delete(connection, namespace, [each.number for each in found if each], now)
 
-        return await self._write(work)
+        return await self._file.write(work)
 
     async def delete_matching(self, namespace: str, wanted: Filter, *, now: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
             return _delete(connection, namespace, _keys(connection, namespace, wanted), now)
 
-        return await self._write(work)
+        return await self._file.write(work)
 
     async def restore(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
@@ -141,7 +122,7 @@ class SqliteStore:
                     writer.restore(each.number if each else 0)
             return len(found)
 
-        return await self._write(work)
+        return await self._file.write(work)
 
     async def purge(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
@@ -152,8 +133,8 @@ class SqliteStore:
                 writer.purge([each.number for each in found if each])
             return len(found)
 
-        purged = await self._write(work)
-        await anyio.to_thread.run_sync(self._database.empty_log, limiter=self._writing)
+        purged = await self._file.write(work)
+        await self._file.empty_log()
         return purged
 
     async def newest(
@@ -165,10 +146,10 @@ class SqliteStore:
             total = _count(connection, namespace, wanted)
             return Listing([notes[number] for number in numbers], total)
 
-        return await self._read(work)
+        return await self._file.read(work)
 
     async def keys(self, namespace: str, wanted: Filter) -> list[int]:
-        return await self._read(lambda connection: _keys(connection, namespace, wanted))
+        return await self._file.read(lambda connection: _keys(connection, namespace, wanted))
 
     async def search(self, namespace: str, query: Query, *, depth: int) -> Matches:
         def work(connection: sqlite3.Connection) -> Matches:
@@ -184,14 +165,13 @@ class SqliteStore:
                 return match_words(connection, known, query, depth=depth)
             return matches
 
-        found = await self._read(work)
+        found = await self._file.read(work)
         if namespace in self._cold:
             self._news.set()
         return found
 
     async def warm(self, namespace: str) -> None:
-        # Imported here, in a thread, so that nobody waits for numpy.
-        await anyio.to_thread.run_sync(self._load, namespace, limiter=self._reading)
+        await self._file.read(lambda connection: self._load(connection, namespace))
 
     async def counts(self, namespace: str) -> Counts:
         def work(connection: sqlite3.Connection) -> Counts:
@@ -203,23 +183,23 @@ class SqliteStore:
                 or (self._matcher is not None and self._matcher.is_loaded(known)),
             )
 
-        return await self._read(work)
+        return await self._file.read(work)
 
     async def adopt(self, embedder: str, dimensions: int) -> None:
-        await self._write(lambda connection: adopt(connection, embedder, dimensions))
+        await self._file.write(lambda connection: adopt(connection, embedder, dimensions))
         self._embedder = embedder
 
     async def unembedded(self) -> list[int]:
-        return await self._read(unembedded)
+        return await self._file.read(unembedded)
 
     async def texts(self, keys: Sequence[int]) -> list[Unembedded]:
-        return await self._read(lambda connection: texts_of(connection, keys))
+        return await self._file.read(lambda connection: texts_of(connection, keys))
 
     async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
-        await self._write(lambda connection: embed(connection, embedder, vectors))
+        await self._file.write(lambda connection: embed(connection, embedder, vectors))
 
     async def forget_vectors(self, embedder: str, dimensions: int) -> None:
-        await self._write(lambda connection: forget_vectors(connection, embedder, dimensions))
+        await self._file.write(lambda connection: forget_vectors(connection, embedder, dimensions))
         self._embedder = embedder
 
     async def _keep_warm(self) -> None:
@@ -233,25 +213,15 @@ class SqliteStore:
                 except StoreError as error:
                     _log.warning("Notes are searched by words alone: %s", error)
 
-    def _load(self, namespace: str) -> None:
+    def _load(self, connection: sqlite3.Connection, namespace: str) -> None:
         from toolfold.memory.sqlite.matching import Matcher
 
         matcher = self._matcher or Matcher()
-
-        def work(connection: sqlite3.Connection) -> None:
-            known = namespace_id(connection, namespace)
-            state = read_state(connection, expected=self._embedder)
-            if known is not None and not matcher.is_loaded(known):
-                matcher.load(connection, known, state)
-
-        self._database.read(work)
+        known = namespace_id(connection, namespace)
+        state = read_state(connection, expected=self._embedder)
+        if known is not None and not matcher.is_loaded(known):
+            matcher.load(connection, known, state)
         self._matcher = matcher
-
-    async def _read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        return await anyio.to_thread.run_sync(self._database.read, work, limiter=self._reading)
-
-    async def _write(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        return await anyio.to_thread.run_sync(self._database.write, work, limiter=self._writing)
 
 
 def _delete(

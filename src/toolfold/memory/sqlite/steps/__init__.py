@@ -1,0 +1,1 @@
+"""What brings a file from one version to the next."""

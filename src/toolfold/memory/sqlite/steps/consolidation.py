@@ -1,0 +1,5 @@
+"""The tables of consolidations."""
+
+from typing import Final
+
+STEP: Final[tuple[str, ...]] = ()

@@ -1,0 +1,5 @@
+"""The table of events."""
+
+from typing import Final
+
+STEP: Final[tuple[str, ...]] = ()

@@ -1,0 +1,5 @@
+"""The tables of the knowledge graph."""
+
+from typing import Final
+
+STEP: Final[tuple[str, ...]] = ()
