@@ -5,7 +5,7 @@ import pytest
 from support import ROOT
 
 from toolfold.config.servers import ServerOptions
-from toolfold.config.settings import Limits, Settings
+from toolfold.config.settings import Limits, MemorySettings, Settings
 from toolfold.entrypoints.cli import _parser
 from toolfold.execution.plan import make_plan
 
@@ -25,7 +25,7 @@ def test_every_command_stands_in_the_readme(command: str) -> None:
     assert f"| `toolfold {command}" in read("README.md")
 
 
-@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings])
+@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings, MemorySettings])
 def test_every_setting_is_documented_with_its_default(kind: type) -> None:
     rows = dict(
         re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.MULTILINE)

@@ -1,31 +1,48 @@
 """Composition root: Config in, running App out."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import anyio
 
+from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
+from toolfold.catalog.tool import ListedTool, Returned
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Config
+from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.waiting import WaitingRuns
+from toolfold.jsontypes import JsonObject
+from toolfold.memory import definitions
+from toolfold.memory.forms import as_named, as_text
+from toolfold.memory.meaning import Meaning as NoteMeaning
+from toolfold.memory.memories import Memories
+from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.verbs import VERBS, Services, Verb
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
+
+_PATIENCE_S: Final = 2.0
+"""How long a first search may wait for the model; after that it goes by words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +65,7 @@ class Shared:
     embedder: Embedder
     waiting: WaitingRuns
     journal: Journal
+    memories: Memories
 
 
 @asynccontextmanager
@@ -81,9 +99,15 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         max_bytes=settings.journal_bytes,
         code_bytes=settings.limits.code_bytes,
     )
+    embedder = MiniLmEmbedder()
+    notes = config.directories.data / "memory.db"
+    memories = Memories(lambda: _open_memory(notes, embedder, settings.memory))
+    if notes.exists():
+        memories.want()
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
+        memories.running(),
         children.remembered(),
         sandbox.running(),
         upstreams.running(),
@@ -91,9 +115,10 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         yield Shared(
             sandbox=sandbox,
             upstreams=upstreams,
-            embedder=MiniLmEmbedder(),
+            embedder=embedder,
             waiting=WaitingRuns(settings.workers // 2),
             journal=journal,
+            memories=memories,
         )
 
 
@@ -118,7 +143,12 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             for server in config.servers
             if server.enabled
         ]
-        catalog = Catalog(upstreams, faults=config.faults, max_result_bytes=limits.result_bytes)
+        catalog = Catalog(
+            upstreams,
+            built_ins=_built_ins(shared.memories, config.namespace),
+            faults=config.faults,
+            max_result_bytes=limits.result_bytes,
+        )
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(catalog, meaning)
@@ -146,6 +176,58 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 pinned=PinnedCalls(catalog, shared.journal),
             )
             background.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _open_memory(
+    path: Path, embedder: Embedder, settings: MemorySettings
+) -> AsyncIterator[Callable[[str], Services]]:
+    file = SqliteFile(path)
+    store = SqliteStore(file, patience_s=_PATIENCE_S)
+    meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
+    zone = ZoneInfo(settings.time_zone) if settings.time_zone else None
+    week_start = ("monday", "sunday").index(settings.week_start) * 6
+
+    def make(namespace: str) -> Services:
+        notes = Memory(store, meaning, namespace=namespace, zone=zone, week_start=week_start)
+        return Services(notes=notes)
+
+    async with file.running(), store.running(), meaning.running():
+        yield make
+
+
+def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:
+    """Return what guest code can import without any server."""
+
+    def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
+        async def answer(name: str, arguments: JsonObject) -> Any:
+            return as_named(await memories.call(namespace, f"{module}.{name}", arguments))
+
+        return answer
+
+    modules = dict.fromkeys(verb.module for verb in VERBS.values())
+    return [
+        BuiltIn(
+            name=module,
+            tools=tuple(_listed(verb) for verb in VERBS.values() if verb.module == module),
+            answer=answer_in(module),
+            show=as_text,
+        )
+        for module in modules
+    ]
+
+
+def _listed(verb: Verb) -> ListedTool:
+    return ListedTool(
+        name=verb.name,
+        description=definitions.description(verb),
+        input_schema=definitions.input_schema(verb),
+        read_only=verb.effect == "reads",
+        destructive=verb.effect in {"removes", "destroys"},
+        idempotent=verb.may_repeat,
+        positional=definitions.positional(verb),
+        returned=Returned(*definitions.returned(verb)),
+    )
 
 
 def _file_name(server: str) -> str:

@@ -9,7 +9,8 @@ from toolfold.config.paths import (
     Directories,
     find_project,
     home_of,
-    make_directories,
+    make_private,
+    project_name,
     project_server_file,
 )
 from toolfold.errors import ConfigError
@@ -70,26 +71,26 @@ def test_directories_without_an_absolute_home_are_refused(environ: dict[str, str
         Directories.from_environ(environ)
 
 
-def test_made_directories_are_closed_to_others_whatever_the_umask_and_mode(tmp_path: Path) -> None:
-    directories = Directories.from_environ({"TOOLFOLD_HOME": str(tmp_path / "t")})
-    directories.state.mkdir(parents=True)
-    directories.state.chmod(0o755)
+def test_a_private_directory_is_closed_to_others_whatever_the_umask_and_mode(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there").mkdir(mode=0o755)
     before = os.umask(0)
     try:
-        make_directories(directories)
-        make_directories(directories)
+        make_private(tmp_path / "there")
+        make_private(tmp_path / "new" / "inner")
     finally:
         os.umask(before)
 
-    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "t").iterdir()}
-    assert modes == dict.fromkeys(["config", "data", "cache", "state", "runtime"], 0o700)
+    for name in ("there", "new/inner"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
 
 
-def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(ConfigError, match="file/config"):
-        make_directories(Directories.from_environ({"TOOLFOLD_HOME": str(tmp_path / "file")}))
+def test_a_project_is_named_by_its_directory_and_its_whole_path() -> None:
+    assert project_name(None) == "default"
+    assert project_name(Path("/a/api")).startswith("api-")
+    assert project_name(Path("/a/api")) != project_name(Path("/b/api"))
+    assert project_name(Path("/")).startswith("root-")
 
 
 @pytest.mark.parametrize("mark", [".git", ".toolfold"])

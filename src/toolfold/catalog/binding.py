@@ -28,9 +28,10 @@ class Parameters:
     """The parameters of one tool, ready to bind calls."""
 
     path: str
-    # Required ones first, in the schema's order: that is what positional arguments follow.
+    # Required ones first, in the schema's order.
     listed: tuple[Parameter, ...]
     required: tuple[str, ...]
+    positional: tuple[str, ...]
     spellings: Mapping[str, str]
     left_out_when_none: frozenset[str]
     takes_others: bool
@@ -55,18 +56,21 @@ class Parameters:
 def bind(tool: Tool, args: Sequence[Json], kwargs: Mapping[str, Json]) -> JsonObject:
     """Return the arguments to send to `tool` for the call `tool(*args, **kwargs)`.
 
-    Positional values fill the required parameters in the schema's order. Keywords may be
-    identifiers or the schema's own spelling. `None` leaves an optional parameter out unless its
-    schema admits null. Values are not validated.
+    Positional values fill the required parameters in the schema's order, and those that our own
+    tools name beyond them. Keywords may be identifiers or the schema's own spelling. `None` leaves
+    an optional parameter out unless its schema admits null. Values are not validated.
 
     Raises:
         BadCall: A parameter is unknown, missing or given twice, or there are too many positions.
     """
     parameters = parameters_of(tool)
-    required = parameters.required
-    if len(args) > len(required):
+    if len(args) > len(parameters.positional):
         _refuse(parameters, _too_many(parameters, len(args)))
-    bound: JsonObject = dict(zip(required, args, strict=False))
+    bound: JsonObject = {
+        name: value
+        for name, value in zip(parameters.positional, args, strict=False)
+        if value is not None or name not in parameters.left_out_when_none
+    }
     for keyword, value in kwargs.items():
         name = parameters.spellings.get(keyword)
         if name is None:
@@ -77,7 +81,7 @@ def bind(tool: Tool, args: Sequence[Json], kwargs: Mapping[str, Json]) -> JsonOb
             _refuse(parameters, f"{parameters.path}() got parameter {keyword!r} twice.")
         if value is not None or name not in parameters.left_out_when_none:
             bound[name] = value
-    missing = [name for name in required if name not in bound]
+    missing = [name for name in parameters.required if name not in bound]
     if missing:
         _refuse(parameters, _missing(parameters, missing))
     return bound
@@ -149,10 +153,12 @@ def _parameters(key: _Identity) -> Parameters:
     root = key.tool.listed.input_schema
     schema = merged(root, root)
     listed = tuple(_listed(schema if isinstance(schema, dict) else {}))
+    required = tuple(each.name for each in listed if each.required)
     return Parameters(
         path=key.tool.path,
         listed=listed,
-        required=tuple(each.name for each in listed if each.required),
+        required=required,
+        positional=key.tool.listed.positional or required,
         # Identifiers last: where one is also another's original spelling, the stub is right.
         spellings={each.name: each.name for each in listed}
         | {each.identifier: each.name for each in listed},
@@ -278,7 +284,7 @@ def _refuse(parameters: Parameters, problem: str) -> NoReturn:
 
 
 def _too_many(parameters: Parameters, given: int) -> str:
-    taken = len(parameters.required)
+    taken = len(parameters.positional)
     return (
         f"{parameters.path}() takes at most {taken} positional arguments, {given} were given;"
         " optional parameters go by name."

@@ -9,6 +9,7 @@ import anyio
 import mcp_types as types
 
 from toolfold.catalog.addresses import outward
+from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
@@ -45,17 +46,19 @@ class Catalog:
         self,
         upstreams: Iterable[Upstream],
         *,
+        built_ins: Iterable[BuiltIn] = (),
         faults: Iterable[ConfigFault | ServerFault] = (),
         max_result_bytes: int,
     ) -> None:
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
+        self._built_ins = {module.name: module for module in built_ins}
         faults = list(faults)
         self._faults = [fault for fault in faults if isinstance(fault, ServerFault)]
         self.notes = [str(fault) for fault in faults if isinstance(fault, ConfigFault)]
         """What is wrong with the configuration beyond single servers."""
         self._max_result_bytes = max_result_bytes
         self.offered = Offered(
-            self._upstreams, lambda: self._known.modules, max_result_bytes=max_result_bytes
+            self._upstreams, lambda: self._known.servers, max_result_bytes=max_result_bytes
         )
         """Prompts and resources."""
         self.refresh()
@@ -80,7 +83,8 @@ class Catalog:
     def refresh(self) -> None:
         """Take over what the upstreams list now."""
         self._known = KnownTools(
-            {name: upstream.known_tools for name, upstream in self._upstreams.items()}
+            {name: upstream.known_tools for name, upstream in self._upstreams.items()},
+            built_in={name: module.tools for name, module in self._built_ins.items()},
         )
 
     @property
@@ -90,8 +94,13 @@ class Catalog:
 
     @property
     def modules(self) -> Mapping[str, str]:
-        """The server behind each module name, of all that are configured."""
+        """The server behind each module name, of all that are configured or built in."""
         return self._known.modules
+
+    @property
+    def servers(self) -> Mapping[str, str]:
+        """The same, of those that are configured."""
+        return self._known.servers
 
     @property
     def index(self) -> ToolIndex:
@@ -127,10 +136,11 @@ class Catalog:
 
     async def learn(self, modules: Iterable[str] | None = None, *, fresh: bool = False) -> None:
         """Wait until the tools of these modules (by default all) are known, or known not to be."""
-        wanted = self.modules if modules is None else [m for m in modules if m in self.modules]
+        servers = self._known.servers
+        wanted = servers if modules is None else [each for each in modules if each in servers]
         async with anyio.create_task_group() as tasks:
             for module in wanted:
-                upstream = self._upstreams[self.modules[module]]
+                upstream = self._upstreams[servers[module]]
                 if fresh or upstream.known_tools is None:
                     tasks.start_soon(partial(self._learn, upstream, fresh=fresh))
 
@@ -140,7 +150,7 @@ class Catalog:
 
     def fault(self, module: str) -> str | None:
         """Say why a module has no tools, if that is so."""
-        server = self.modules.get(module)
+        server = self._known.servers.get(module)
         return self._upstreams[server].fault if server else None
 
     def find(self, name: str) -> Tool:
@@ -173,6 +183,8 @@ class Catalog:
         Raises:
             UpstreamError: The server failed, or the tool did.
         """
+        if tool.is_built_in:
+            return await self._built_ins[tool.module].call(tool.listed.name, arguments)
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
         answer = to_answer(tool, result, keep)
@@ -191,6 +203,10 @@ class Catalog:
         Raises:
             UpstreamError: The server failed, or answered with too much.
         """
+        if tool.is_built_in:
+            module = self._built_ins[tool.module]
+            text = module.show(await module.answer(tool.listed.name, arguments))
+            return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), ask=ask)
         self._refuse_if_large(tool, size_of(result))
@@ -206,6 +222,8 @@ class Catalog:
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
+        if tool.is_built_in:
+            return render_stub(tool)
         observed = self._upstreams[tool.server].shapes.line(tool.listed.name)
         return render_stub(tool, observed=observed)
 

@@ -1,25 +1,37 @@
 """The tools that are known, under the names that guest code uses, whether servers run or not."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from toolfold.catalog.names import function_names, module_names
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
-from toolfold.catalog.tool import ListedTool, Tool
+from toolfold.catalog.tool import ListedTool, Tool, built_in_server
 from toolfold.errors import NotFound
 
 
 class KnownTools:
     """What each server listed, or None where that is not known yet."""
 
-    def __init__(self, listings: Mapping[str, Sequence[ListedTool] | None]) -> None:
+    def __init__(
+        self,
+        listings: Mapping[str, Sequence[ListedTool] | None],
+        *,
+        built_in: Mapping[str, Sequence[ListedTool]] = MappingProxyType({}),
+    ) -> None:
         self._names = module_names(listings)
-        self.modules: Mapping[str, str] = {module: name for name, module in self._names.items()}
+        self.servers: Mapping[str, str] = {module: name for name, module in self._names.items()}
         """The server behind each module, of all that are configured."""
+        self.modules = {**self.servers, **{module: built_in_server(module) for module in built_in}}
+        """All modules; what is built in has a server in name only."""
         self._tools = {
             self._names[server]: _named(server, self._names[server], listed)
             for server, listed in listings.items()
             if listed is not None
+        }
+        self._tools |= {
+            module: _named(built_in_server(module), module, tools)
+            for module, tools in built_in.items()
         }
         self._index: ToolIndex | None = None
         self._stubs: dict[str, str] = {}

@@ -26,7 +26,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-OUR_MODULES = frozenset({"memory", "runs", "skills", "toolfold", "tools", "workspace"})
+OUR_MODULES = frozenset({"graph", "memory", "runs", "skills", "toolfold", "tools", "workspace"})
 
 _SHADOWING = OUR_MODULES | sys.stdlib_module_names | frozenset(dir(builtins))
 _MAX_CHARS = 80

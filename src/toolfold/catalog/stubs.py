@@ -18,17 +18,21 @@ from toolfold.catalog.binding import (
     wrapped_result,
 )
 from toolfold.catalog.names import words
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Returned, Tool
 from toolfold.jsontypes import Json, JsonObject
 
 _HEADER = """\
-from typing import Any, Awaitable, Literal, NotRequired, TypedDict
+from typing import Any, Awaitable, Literal, NamedTuple, NotRequired, TypedDict
 from ty_extensions import Intersection
 """
 _IMPORTED = frozenset(
-    {"Any", "Awaitable", "Intersection", "Literal", "NotRequired", "TypedDict", "_builtins"}
+    {
+        *("Any", "Awaitable", "Intersection", "Literal", "NamedTuple", "NotRequired", "TypedDict"),
+        "_builtins",
+    }
 )
 _BUILTINS = frozenset({"bool", "dict", "float", "int", "list", "str"})
+_BUILTIN = re.compile(rf"\b({'|'.join(sorted(_BUILTINS))})\b")
 _KINDS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 _MAX_DEPTH = 8
@@ -125,19 +129,26 @@ def _aliases(tools: Iterable[Tool], functions: set[str]) -> Iterator[tuple[str, 
 
 def _arguments(parameters: Parameters, types: "_Types") -> str:
     shown = parameters.listed[:_MAX_PARAMETERS]
-    required = [each for each in shown if each.required]
-    optional = [each for each in shown if not each.required]
-    texts = [f"{each.identifier}: {types.text(each.schema, each.name)}" for each in required]
-    texts += ["*"] if optional else []
-    for each in optional:
-        union = types.of(each.schema, each.name) | {"None": None}
-        texts.append(f"{each.identifier}: {types.classes.written(union)} = None")
+    by_position = [each for each in shown if each.name in parameters.positional]
+    by_name = [each for each in shown if each.name not in parameters.positional]
+    texts = [_argument(each, types) for each in by_position]
+    texts += ["*"] if by_name else []
+    texts += [_argument(each, types) for each in by_name]
     if parameters.takes_others or len(shown) < len(parameters.listed):
         texts.append("**others: Any")
     return ", ".join(texts)
 
 
+def _argument(parameter: Parameter, types: "_Types") -> str:
+    union = types.of(parameter.schema, parameter.name)
+    if parameter.required:
+        return f"{parameter.identifier}: {types.classes.written(union)}"
+    return f"{parameter.identifier}: {types.classes.written(union | {'None': None})} = None"
+
+
 def _result(tool: Tool, classes: "_Classes") -> _Union:
+    if tool.listed.returned is not None:
+        return {classes.adopt(tool.listed.returned): None}
     schema = tool.listed.output_schema
     if schema is None:
         return _ANY
@@ -168,6 +179,16 @@ class _Classes:
         if literals := [name for name, kind in union.items() if kind]:
             texts.insert(0, f"Literal[{', '.join(literals)}]")
         return " | ".join([*texts, "None"] if "None" in union else texts)
+
+    def adopt(self, returned: Returned) -> str:
+        """Declare the classes of a type that is known as it stands, and return it."""
+        for source in map(self._spelled, returned.classes):
+            if source not in self.sources:
+                self.sources.append(source)
+        return self._spelled(returned.type)
+
+    def _spelled(self, source: str) -> str:
+        return _BUILTIN.sub(lambda found: self.builtin(found[0]), source)
 
     def reserve(self, hint: str) -> str:
         stem = f"{self.prefix}{_camel(hint)}"

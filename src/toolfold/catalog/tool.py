@@ -1,8 +1,17 @@
 """One callable of an upstream, as the catalog knows it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from toolfold.jsontypes import JsonObject
+
+
+class Returned(NamedTuple):
+    """What a tool returns, as Python has it."""
+
+    type: str
+    classes: tuple[str, ...]
+    """The named tuples that the type is made of, as source, each after those that it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +25,16 @@ class ListedTool:
     read_only: bool = False
     destructive: bool | None = None
     idempotent: bool = False
+    positional: tuple[str, ...] | None = None
+    """The parameters that may be given by position; None for those that are required."""
+
+    returned: Returned | None = None
+    """Known of our own tools, in place of an output schema."""
+
+
+def built_in_server(module: str) -> str:
+    """Return what stands for the server of a module that is built in."""
+    return f"toolfold:{module}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +45,11 @@ class Tool:
     module: str
     function: str
     listed: ListedTool
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether no server is behind it."""
+        return self.server == built_in_server(self.module)
 
     @property
     def path(self) -> str:

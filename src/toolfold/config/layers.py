@@ -215,10 +215,6 @@ def _take_flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _take_scope(value: object) -> str | None:
-    return value if value in ("shared", "session") else None
-
-
 def _take_names(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         return None
@@ -227,6 +223,31 @@ def _take_names(value: object) -> tuple[str, ...] | None:
 
 def _take_address(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _take_text(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return str(value)  # one that reads as a number is still a text
+
+
+def _take_zone(value: object) -> str | None:
+    from zoneinfo import ZoneInfo  # only those who name a zone need it
+
+    try:
+        return str(ZoneInfo(value)) if isinstance(value, str) and value else None
+    except (ValueError, OSError):
+        return None
+
+
+def _take_hours(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < 1e6 else None
+
+
+def _one_of(*choices: str) -> Callable[[object], Value]:
+    return lambda value: value if isinstance(value, str) and value in choices else None
 
 
 def _take_port(value: object) -> int | None:
@@ -262,4 +283,11 @@ OWN_COUNT = Kind("a whole number above 0", _take_count, _incomparable)
 OWN_NAMES = Kind("a list of names", _take_names, _incomparable)
 ADDRESS = Kind("the name or address of a host", _take_address, _incomparable)
 PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
-SCOPE = Kind('"shared" or "session"', _take_scope, lambda value: float(value == "session"))
+SCOPE = Kind(
+    '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
+)
+SURFACE = Kind('"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable)
+OWN_TEXT = Kind("a text", _take_text, _incomparable)
+ZONE = Kind('the name of a time zone, such as "Europe/Zurich"', _take_zone, _incomparable)
+WEEKDAY = Kind('"monday" or "sunday"', _one_of("monday", "sunday"), _incomparable)
+HOURS = Kind("a number of hours, 0 for never", _take_hours, _incomparable)

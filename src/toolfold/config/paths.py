@@ -1,7 +1,9 @@
 """Where toolfold keeps its files, and which project a directory belongs to."""
 
+import hashlib
+import os
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from toolfold.errors import ConfigError
@@ -34,19 +36,6 @@ class Directories:
         return cls(**{kind: Path(path) for kind, path in found.items()})
 
 
-def make_directories(directories: Directories) -> None:
-    """Make all five, and close them to other users (mode 0700) even if they exist already.
-
-    Raises:
-        ConfigError: One of them cannot be made, or belongs to someone else.
-    """
-    for directory in astuple(directories):
-        try:
-            make_private(directory)
-        except OSError as error:
-            raise ConfigError(f"{directory}: cannot be made private: {error.strerror}") from error
-
-
 def make_private(directory: Path) -> None:
     """Make a directory, and close it to other users (mode 0700) even if it exists already.
 
@@ -64,6 +53,14 @@ def find_project(cwd: Path) -> Path | None:
         if any(_exists(directory / mark) for mark in PROJECT_MARKS):
             return directory
     return None
+
+
+def project_name(project: Path | None) -> str:
+    """Return what a project is called where its notes and files are kept: `api-3f9a2c1e`."""
+    if project is None:
+        return "default"
+    digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:8]
+    return f"{project.name or 'root'}-{digest}"
 
 
 def project_server_file(project: Path) -> Path | None:

@@ -16,13 +16,18 @@ from toolfold.config.layers import (
     AMOUNT,
     COUNT,
     FLAG,
+    HOURS,
     NAMES,
     OWN_COUNT,
     OWN_NAMES,
+    OWN_TEXT,
     PORT,
     SCOPE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
+    SURFACE,
+    WEEKDAY,
+    ZONE,
     Key,
     Layer,
     Schema,
@@ -34,7 +39,7 @@ from toolfold.config.layers import (
     read_toml,
     tighten,
 )
-from toolfold.config.paths import Directories, find_project
+from toolfold.config.paths import Directories, find_project, project_name
 from toolfold.config.serverfile import Surroundings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
 from toolfold.errors import ConfigError
@@ -98,6 +103,26 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """What the user wants of memory: the table `[memory]`. A project has no say in it."""
+
+    namespace: str = ""
+    """Where notes belong to; by default the project, each to its own."""
+
+    time_zone: str = ""
+    """In which "yesterday" is understood; by default that of the system."""
+
+    week_start: str = "monday"
+    """The first day of "last week"."""
+
+    ingest_roots: tuple[str, ...] = ()
+    """Directories from which code of agents may ingest documents."""
+
+    consolidate_hours: float = 0.0
+    """How often notes are consolidated by themselves; 0 for never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` says. Each scalar can also come as `TOOLFOLD_<SECTION>_<KEY>`."""
 
@@ -141,6 +166,11 @@ class Settings:
     journal_bytes: int = 512 * _MIB
     """How large the journal may grow before the oldest runs go."""
 
+    tools: str = "code"
+    """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
+
+    memory: MemorySettings = field(default_factory=MemorySettings)
+
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
 
@@ -167,6 +197,11 @@ class Config:
     settings: Settings
     sources: tuple[Path, ...]
     """The files that were read, in the order of reading."""
+
+    @property
+    def namespace(self) -> str:
+        """Where notes that are stored here belong to."""
+        return self.settings.memory.namespace or project_name(self.project)
 
 
 def load_config(
@@ -303,9 +338,20 @@ def _schema() -> Schema:
         ("port",): Setting(PORT, settings.port),
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
         ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
+        ("tools",): Setting(SURFACE, settings.tools),
+    }
+    memory = {
+        ("memory", name): Setting(kind, getattr(settings.memory, name))
+        for name, kind in {
+            "namespace": OWN_TEXT,
+            "time_zone": ZONE,
+            "week_start": WEEKDAY,
+            "ingest_roots": OWN_NAMES,
+            "consolidate_hours": HOURS,
+        }.items()
     }
     return Schema(
-        settings=numbers | surface,
+        settings=numbers | surface | memory,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -315,6 +361,7 @@ def _schema() -> Schema:
 def _settings(values: Values) -> Settings:
     scalars: dict[str, Any] = {}
     limits: dict[str, Any] = {}
+    memory: dict[str, Any] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
@@ -322,10 +369,13 @@ def _settings(values: Values) -> Settings:
                 servers.setdefault(server, {})[option] = value
             case ("limits", limit):
                 limits[limit] = value
+            case ("memory", name):
+                memory[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
         limits=Limits(**limits),
+        memory=MemorySettings(**memory),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

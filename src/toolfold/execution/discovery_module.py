@@ -125,8 +125,12 @@ class DiscoveryModule:
                 )
             else:
                 lines.append(f"{name}: {status.tools} tools")
+        if not lines:
+            lines.append("No server is configured. `toolfold doctor` says where to do so.")
         lines += self._catalog.notes
-        return "\n".join(lines) or "No server is configured. `toolfold doctor` says where to do so."
+        for module in sorted(self._catalog.modules.keys() - self._catalog.servers.keys()):
+            lines.append(f"{module}: built in, {len(self._catalog.functions(module))} functions")
+        return "\n".join(lines)
 
     async def resources(self, server: str | None = None) -> Json:
         """Return the resources of a server, by default of all, and the templates of others.

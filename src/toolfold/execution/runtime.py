@@ -22,7 +22,7 @@ from toolfold.execution.report import RunFailure, RunResult, Tally, Times
 from toolfold.execution.review import Finding, review
 from toolfold.execution.runs import Origin
 from toolfold.execution.waiting import RunAsk, WaitingRuns
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import (
     Checker,
     GuestCall,
@@ -235,12 +235,13 @@ class _Calls:
         self._on_progress(self.tally.total, f"{path} {count}")
         try:
             with self._journaled.call(path, call.kwargs) as journaled:
-                journaled.answer = await answer(call, journaled)
+                value = await answer(call, journaled)
+                journaled.answer = plain(value) if isinstance(value, tuple) else value
         except ToolfoldError:
             self.tally.fail(path)
             raise
         self.tally.complete(path)
-        return journaled.answer
+        return value
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)

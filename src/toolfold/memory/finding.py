@@ -1,6 +1,6 @@
 """From a query to notes in one line each, best first."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from toolfold.memory.models import (
 )
 from toolfold.memory.ranking.rank import DEPTH, Hit, rank
 from toolfold.memory.store import Filter, Matches, Query, Store
+from toolfold.memory.when.calendar import Calendar
 
 # More than any store holds: every match.
 _ALL: Final = 1_000_000_000
@@ -39,13 +40,11 @@ class Wish:
 class Finder:
     """Finds notes of one namespace."""
 
-    def __init__(
-        self, store: Store, meaning: Meaning, namespace: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, store: Store, meaning: Meaning, namespace: str, calendar: Calendar) -> None:
         self._store = store
         self._meaning = meaning
         self._namespace = namespace
-        self._clock = clock
+        self._calendar = calendar
 
     async def find(self, wishes: Sequence[Wish], *, limit: int) -> list[CompactSearchResult]:
         """Return the best matches of each wish.
@@ -102,7 +101,11 @@ class Finder:
 
     def _ranked(self, matches: Matches, wish: Wish) -> "tuple[list[Hit | _Listed], int]":
         hits = rank(
-            matches.lists, created=matches.created, quality=matches.quality, now=self._clock()
+            matches.lists,
+            created=matches.created,
+            quality=matches.quality,
+            now=self._calendar.clock(),
+            when=self._calendar.span(wish.query),
         )
         if not wish.min_score:
             return list(hits), matches.total
@@ -138,7 +141,7 @@ def _compact(note: Note, hit: Hit | _Listed, wish: Wish) -> CompactMemory | Expl
         hash=shown(note.hash),
         preview=preview(note.content),
         tags=note.tags,
-        created=note.created,
-        score=hit.score,
+        created=round(note.created, 3),
+        score=round(hit.score, 3),
     )
     return ExplainedMemory(*compact, why=hit.explain()) if wish.is_explained else compact

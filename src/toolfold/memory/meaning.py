@@ -16,6 +16,7 @@ from toolfold.memory.store import Embedded, Store
 _log = logging.getLogger(__name__)
 
 _NOTES_AT_ONCE: Final = 16
+_FEW_S: Final = 0.25
 _SWEEP_S: Final = 60.0
 _RETRY_S: Final = 5.0
 
@@ -28,12 +29,15 @@ class Meaning:
     the first counts.
     """
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
+    def __init__(self, store: Store, embedder: Embedder, *, patience_s: float = 0.0) -> None:
+        """A search waits up to `patience_s` for a model that is being loaded, and less for notes
+        that are few."""
         self._store = store
         self._embedder = embedder
+        self._patience_s = patience_s
         self.trouble: StoreError | None = None
         """Why notes are left without a vector, if they are."""
-        self._is_loaded = False
+        self._loaded = anyio.Event()
         self._wanted: dict[int, None] = {}
         self._news = anyio.Event()
         self._rest = anyio.Event()
@@ -62,10 +66,15 @@ class Meaning:
         Raises:
             StoreError: It cannot be loaded.
         """
-        if not self._is_loaded:
+        with anyio.move_on_after(self._patience_s if self.trouble is None else 0):
+            await self._loaded.wait()
+        if not self._loaded.is_set():
             if self.trouble is not None:
                 raise self.trouble
             return None
+        if len(self._wanted) <= _NOTES_AT_ONCE:
+            with anyio.move_on_after(min(self._patience_s, _FEW_S)):
+                await self._rest.wait()  # whoever has just stored a note looks for that too
         found = await anyio.to_thread.run_sync(self._embedder.embed, texts)
         return [vector.tolist() for vector in found]
 
@@ -93,9 +102,9 @@ class Meaning:
 
     async def _sweep(self) -> None:
         """Embed all that has no vector at this moment."""
-        if not self._is_loaded:
+        if not self._loaded.is_set():
             await anyio.to_thread.run_sync(self._embedder.embed, [""])
-            self._is_loaded = True
+            self._loaded.set()
         self.want(await self._store.unembedded())
         await self._embed_wanted()
         self.trouble = None

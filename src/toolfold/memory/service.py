@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Final
 
 from toolfold.errors import BadInput, StoreError
@@ -33,7 +33,8 @@ from toolfold.memory.models import (
     TagMatch,
 )
 from toolfold.memory.store import Filter, Store
-from toolfold.memory.when.phrases import describe, find_time
+from toolfold.memory.when.calendar import Calendar
+from toolfold.memory.when.phrases import describe
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_PAGE: Final = 20
@@ -58,13 +59,14 @@ class Memory:
         namespace: str,
         clock: Callable[[], float] = time.time,
         zone: tzinfo | None = None,
+        week_start: int = 0,
     ) -> None:
         self._store = store
         self._meaning = meaning
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
-        self._zone = zone
-        self._finder = Finder(store, meaning, self._namespace, clock)
+        self._calendar = Calendar(clock=clock, zone=zone, week_start=week_start)
+        self._finder = Finder(store, meaning, self._namespace, self._calendar)
 
     async def store(
         self,
@@ -214,8 +216,7 @@ class Memory:
         which time was understood. `k` is another name for `limit`.
         """
         query = clean_query(query)
-        moment = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        time_found = find_time(query, now=moment)
+        time_found = self._calendar.find(query)
         after = before = None
         rest = shown_query = query
         if time_found is not None:

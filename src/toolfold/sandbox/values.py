@@ -128,6 +128,9 @@ class _Walk:
         if isinstance(value, set | frozenset):
             return self._sequence(self._in_order(value), depth)
         if isinstance(value, tuple):
+            names = () if self._strict else getattr(value, "_fields", ())
+            if names:
+                return self._mapping(dict(zip(names, value, strict=True)), depth)
             return self._sequence(value, depth)
         if isinstance(value, str):
             return self.visit(str(value), depth)

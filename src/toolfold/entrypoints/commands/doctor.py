@@ -43,7 +43,7 @@ async def examine(app: App) -> int:
     problems += not works
     _line(works, "sandbox", "runs code" if works else result.text, started)
     async with anyio.create_task_group() as tasks:
-        for module in app.catalog.modules:
+        for module in app.catalog.servers:
             tasks.start_soon(_examine_server, app, module)
     return 1 if problems or any(s.fault for s in _print_broken(app)) else 0
 

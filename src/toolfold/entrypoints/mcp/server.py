@@ -51,7 +51,7 @@ class _Surface:
 
     async def definitions(self) -> list[types.Tool]:
         """Return what `tools/list` answers, in a stable order."""
-        tools = [types.Tool.model_validate(execute_code(sorted(self._app.catalog.modules)))]
+        tools = [types.Tool.model_validate(execute_code(sorted(self._app.catalog.servers)))]
         if self._settings.search_tools:
             tools.append(_SEARCH_DEFINITION)
         pinned = await self._pinned()

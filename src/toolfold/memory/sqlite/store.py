@@ -50,11 +50,13 @@ class SqliteStore:
 
     backend = "sqlite"
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, *, patience_s: float = 0.0) -> None:
+        """A search by meaning waits up to `patience_s` for what it needs to be in memory."""
         self._file = file
+        self._patience_s = patience_s
         self._matcher: Matcher | None = None
         self._embedder: str | None = None
-        self._cold: set[str] = set()
+        self._cold: dict[str, anyio.Event] = {}
         self._news = anyio.Event()
 
     @asynccontextmanager
@@ -161,13 +163,19 @@ class SqliteStore:
                 state = read_state(connection, expected=self._embedder)
                 matches = self._matcher.match(connection, known, state, query, depth=depth)
             if matches is None:
-                self._cold.add(namespace)
+                self._cold.setdefault(namespace, anyio.Event())
                 return match_words(connection, known, query, depth=depth)
             return matches
 
         found = await self._file.read(work)
-        if namespace in self._cold:
-            self._news.set()
+        if (warmed := self._cold.get(namespace)) is None:
+            return found
+        self._news.set()
+        if query.vector is None:
+            return found
+        with anyio.move_on_after(self._patience_s):
+            await warmed.wait()
+            return await self._file.read(work)
         return found
 
     async def warm(self, namespace: str) -> None:
@@ -206,12 +214,13 @@ class SqliteStore:
         while True:
             await self._news.wait()
             self._news = anyio.Event()
-            while self._cold:
-                namespace = self._cold.pop()
+            for namespace, warmed in list(self._cold.items()):
                 try:
                     await self.warm(namespace)
                 except StoreError as error:
                     _log.warning("Notes are searched by words alone: %s", error)
+                del self._cold[namespace]
+                warmed.set()
 
     def _load(self, connection: sqlite3.Connection, namespace: str) -> None:
         from toolfold.memory.sqlite.matching import Matcher

@@ -1,0 +1,34 @@
+"""A module of our own, which guest code imports as it imports servers."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolfold.catalog.results import Answer
+from toolfold.catalog.tool import ListedTool
+from toolfold.jsontypes import JsonObject, plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """Tools that this process answers by itself."""
+
+    name: str
+    """The module; no server can have it."""
+
+    tools: tuple[ListedTool, ...]
+    answer: Callable[[str, JsonObject], Awaitable[Any]]
+    """Answers the tool of a name with JSON and named tuples, or raises a `ToolfoldError`."""
+
+    show: Callable[[Any], str]
+    """Returns such an answer as text, for clients that call the tool by itself."""
+
+    async def call(self, name: str, arguments: JsonObject) -> Answer:
+        """Answer one call.
+
+        Raises:
+            ToolfoldError: There is no answer; the message says why.
+        """
+        value = await self.answer(name, arguments)
+        return Answer(value, len(json.dumps(plain(value))))

@@ -1,0 +1,150 @@
+"""Tell what a file is: by what is in it, then by its name. Standard library only."""
+
+import codecs
+import json
+import re
+from pathlib import PurePath
+from typing import Final
+
+from toolfold.memory.documents.blocks import Kind, Unreadable
+
+_NAMES: Final[dict[Kind, str]] = {
+    "pdf": ".pdf",
+    "docx": ".docx",
+    "html": ".html .htm .xhtml",
+    "markdown": ".md .markdown .mdx",
+    "text": ".txt .text .rst .adoc .org .tex",
+    "csv": ".csv .tsv",
+    "json": ".json .jsonl .ndjson",
+}
+_EXTENSIONS: Final = {suffix: kind for kind, names in _NAMES.items() for suffix in names.split()}
+
+# A PDF may begin with a few lines of something else; readers look that far for its head.
+_PDF_HEAD_BYTES: Final = 1024
+_HTML_HEAD: Final = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html)\b", re.IGNORECASE | re.DOTALL
+)
+_HTML_HEAD_CHARS: Final = 4096
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SIGNATURES: Final = {
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"RIFF": "a picture, sound or film",
+    b"\x1f\x8b": "a gzip archive",
+    b"BZh": "a bzip2 archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"\xfd7zXZ": "an xz archive",
+    b"\x28\xb5\x2f\xfd": "a zstd archive",
+    b"\x7fELF": "a program",
+    b"MZ": "a program",
+    b"SQLite format 3\0": "a SQLite database",
+    b"%!PS": "PostScript",
+    b"{\\rtf": "RTF; save it as DOCX",
+}
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# What no text has: control characters but tab, line and page breaks, backspace and escape.
+_CONTROLS: Final = bytes({*range(0x20)} - {*b"\b\t\n\v\f\r\x1b"})
+_MAX_CONTROLS: Final = 0.01
+_MAX_MISTAKES: Final = 0.1
+
+
+def is_document(name: str) -> bool:
+    """Whether the name is one that documents have; what is in a file may say otherwise."""
+    return PurePath(name).suffix.lower() in _EXTENSIONS
+
+
+def tell_kind(content: bytes, name: str) -> Kind:
+    """Return what a file is.
+
+    Raises:
+        Unreadable: It is empty, or of a kind that is not read; the message says which.
+    """
+    if not content.strip():
+        raise Unreadable("It is empty.")
+    if b"%PDF-" in content[:_PDF_HEAD_BYTES]:
+        return "pdf"
+    if content.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _in_archive(content)
+    _refuse_binary(content)
+    return _of_text(decoded(content), name)
+
+
+def decoded(content: bytes) -> str:
+    """Return the bytes as text: by their mark, as UTF-8, else as Western European.
+
+    Raises:
+        Unreadable: They are no text.
+    """
+    for mark, encoding in _BOMS:
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    controls = len(content) - len(content.translate(None, _CONTROLS))
+    if controls > _MAX_CONTROLS * len(content):
+        raise Unreadable("It is neither text nor a kind of document that is read.")
+    text = content.decode("utf-8", "replace")
+    mistakes = text.count("\ufffd")
+    # A file that was cut in the middle of a character is UTF-8 all the same.
+    foreign = len(text) - len(text.encode("ascii", "ignore"))
+    is_utf8 = mistakes <= _MAX_MISTAKES * foreign
+    return text if is_utf8 else content.decode("cp1252", "replace")
+
+
+def _in_archive(content: bytes) -> Kind:
+    # Names of entries stand in the archive uncompressed, so nothing need be unpacked to see them.
+    if b"word/document.xml" in content:
+        return "docx"
+    for part, what in (
+        (b"xl/workbook", "a spreadsheet. Save its sheets as CSV"),
+        (b"ppt/presentation", "a presentation. Save it as PDF"),
+        (b"mimetypeapplication/vnd.oasis", "an OpenDocument file. Save it as DOCX or PDF"),
+        (b"mimetypeapplication/epub", "an e-book. Save it as HTML or PDF"),
+    ):
+        if part in content:
+            raise Unreadable(f"It is {what}.")
+    raise Unreadable("It is a ZIP archive, or what is left of one. Unpack it first.")
+
+
+def _refuse_binary(content: bytes) -> None:
+    if content.startswith(_OLE):
+        if "EncryptedPackage".encode("utf-16-le") in content:
+            raise Unreadable("It is encrypted. Save it without a password.")
+        raise Unreadable("It is an old Office document. Save it as DOCX.")
+    for signature, what in _SIGNATURES.items():
+        if content.startswith(signature) and not (signature.isalnum() and _is_ascii(content)):
+            raise Unreadable(f"It is {what}.")
+
+
+def _is_ascii(content: bytes) -> bool:
+    """Whether the first bytes are text after all: a text may well begin with MZ, GIF8 or BZh."""
+    return content[:64].isascii() and content[:64].translate(None, _CONTROLS) == content[:64]
+
+
+def _of_text(text: str, name: str) -> Kind:
+    if _HTML_HEAD.match(text[:_HTML_HEAD_CHARS]):
+        return "html"
+    named = _named(name)
+    if named in ("pdf", "docx", "text", None) and _is_json(text):
+        return "json"
+    # What has such a name and nothing of its kind in it is text that is named wrongly.
+    return "text" if named in ("pdf", "docx", None) else named
+
+
+def _is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text, parse_int=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _named(name: str) -> Kind | None:
+    return _EXTENSIONS.get(PurePath(name).suffix.lower())

@@ -1,0 +1,94 @@
+"""All that memory does, as a list: what every door offers comes from here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from toolfold.memory.service import Memory
+
+Effect: TypeAlias = Literal["reads", "adds", "changes", "removes", "destroys"]
+"""What calling a verb does. What only adds can be asked twice without harm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What serves one namespace."""
+
+    notes: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """One thing that memory does. Its method says what it takes, and how it is described."""
+
+    module: str
+    """The module of guest code that it is a function of."""
+
+    name: str
+    category: str
+    service: str
+    """The attribute of `Services` that does it."""
+
+    method: Callable[..., Any]
+    effect: Effect
+
+    @property
+    def path(self) -> str:
+        """How it is called from outside: `memory.search`."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether asking twice does what asking once does, and answers the same."""
+        return self.effect in {"reads", "adds"}
+
+    def of(self, services: Services) -> Callable[..., Any]:
+        """Return what does it in one namespace."""
+        return self.method.__get__(getattr(services, self.service))  # type: ignore[no-any-return]
+
+
+def _verbs(
+    service: str, kind: type, category: str, effects: Mapping[str, Effect], module: str = "memory"
+) -> list[Verb]:
+    return [
+        Verb(
+            module=module,
+            name=name,
+            category=category,
+            service=service,
+            method=getattr(kind, name),
+            effect=effect,
+        )
+        for name, effect in effects.items()
+    ]
+
+
+_NOTES: Final[Mapping[str, Effect]] = {
+    "store": "adds",
+    "store_batch": "adds",
+    "remember": "adds",
+    "search": "reads",
+    "search_batch": "reads",
+    "search_by_tag": "reads",
+    "search_iter": "reads",
+    "recall": "reads",
+    "get": "reads",
+    "history": "reads",
+    "list": "reads",
+    "update": "changes",
+    "delete": "removes",
+    "delete_batch": "removes",
+    "delete_by_tag": "removes",
+    "forget": "removes",
+    "restore": "changes",
+    "purge": "destroys",
+    "health": "reads",
+}
+
+VERBS: Final[Mapping[str, Verb]] = {
+    verb.path: verb
+    for verb in [
+        *_verbs("notes", Memory, "memory", _NOTES),
+    ]
+}
+"""By path: `memory.search`."""
