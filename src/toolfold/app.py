@@ -32,6 +32,7 @@ from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
 from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.meaning import Meaning as NoteMeaning
+from toolfold.memory.meaning import reembed
 from toolfold.memory.memories import Memories
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
@@ -100,14 +101,10 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         code_bytes=settings.limits.code_bytes,
     )
     embedder = MiniLmEmbedder()
-    notes = config.directories.data / "memory.db"
-    memories = Memories(lambda: _open_memory(notes, embedder, settings.memory))
-    if notes.exists():
-        memories.want()
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
-        memories.running(),
+        running_memories(config, embedder) as memories,
         children.remembered(),
         sandbox.running(),
         upstreams.running(),
@@ -176,6 +173,35 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 pinned=PinnedCalls(catalog, shared.journal),
             )
             background.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def running_memories(
+    config: Config, embedder: Embedder | None = None
+) -> AsyncIterator[Memories]:
+    """Hold memory ready; its store is opened with the first question, or now if it is there."""
+    path = config.directories.data / "memory.db"
+    made_by = embedder or MiniLmEmbedder()
+    memories = Memories(lambda: _open_memory(path, made_by, config.settings.memory))
+    if path.exists():
+        memories.want()
+    async with memories.running():
+        yield memories
+
+
+def reembed_memory(config: Config, progress: Callable[[int, int], None]) -> int:
+    """Make all vectors of memory anew with our embedder; return how many.
+
+    Raises:
+        StoreError: The store cannot be opened or does not take them, or the model is missing.
+    """
+
+    async def main() -> int:
+        file = SqliteFile(config.directories.data / "memory.db")
+        async with file.running():
+            return await reembed(SqliteStore(file), MiniLmEmbedder(), progress=progress)
+
+    return anyio.run(main)
 
 
 @asynccontextmanager

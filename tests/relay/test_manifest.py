@@ -1,5 +1,6 @@
 """What a relay answers by itself."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from support import MakeApp, test_server
 from toolfold import __version__
 from toolfold.config.paths import find_project
 from toolfold.entrypoints.mcp.rehearsal import rehearse
+from toolfold.entrypoints.mcp.server import make_server
 from toolfold.relay.manifest import (
     FirstAnswers,
     as_manifest,
@@ -31,7 +33,7 @@ async def test_what_a_relay_says_by_itself_is_what_the_server_would_say(
     running: MakeApp,
 ) -> None:
     async with running({"null": test_server("null")}) as toolfold:
-        rehearsed = await rehearse(toolfold.app)
+        rehearsed = await rehearse(partial(make_server, toolfold.app))
 
     assert rehearsed == built_in_answers(__version__, ["null"])
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from toolfold.entrypoints.memory_options import add_memory
+
 _EPILOG = """\
 examples:
   toolfold run -c 'import tools; print(tools.servers())'
@@ -54,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tools(commands, shared)
     _add_mcp(commands, shared)
     _add_serve(commands, shared)
+    add_memory(commands)
     _add_runs(commands)
     _add_trust(commands)
     _add_install(commands)
@@ -110,6 +113,13 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
 def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
     mcp.add_argument("--no-daemon", action="store_true", help="do everything in this one process")
+    mcp.add_argument(
+        "--tools",
+        choices=("code", "memory", "graph"),
+        help="what the client sees: one tool that runs code (default), or memory or the knowledge "
+        "graph alone",
+    )
+    mcp.add_argument("--namespace", help="where notes belong to; by default the project")
     mcp.set_defaults(command="mcp", module="commands.local")
 
 

@@ -47,6 +47,19 @@ def clean_content(value: object) -> str:
     return content
 
 
+def clean_said(value: object, what: str) -> str:
+    """Return a text that may be empty, and as long as that of a note.
+
+    Raises:
+        BadInput: It is too long, or no text.
+    """
+    text = _text(value, what)
+    size = len(text.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise BadInput(f"{what} has {size:,} bytes, and {MAX_CONTENT_BYTES:,} are the most.")
+    return text
+
+
 def clean_tags(value: Tags | None) -> tuple[str, ...]:
     """Return tags, each once, in the order given. Commas part tags too; upper case counts.
 

@@ -30,8 +30,10 @@ class Meaning:
     """
 
     def __init__(self, store: Store, embedder: Embedder, *, patience_s: float = 0.0) -> None:
-        """A search waits up to `patience_s` for a model that is being loaded, and less for notes
-        that are few."""
+        """A search waits up to `patience_s` for a model that is being loaded.
+
+        It waits less for notes that have no vector yet, and only if they are few.
+        """
         self._store = store
         self._embedder = embedder
         self._patience_s = patience_s
@@ -141,10 +143,10 @@ async def embed_notes(store: Store, embedder: Embedder, keys: Sequence[int]) -> 
         await store.embed(embedder.name, found)
 
 
-async def reembed(
-    store: Store, embedder: Embedder, *, progress: Callable[[int, int], None]
-) -> None:
-    """Make all vectors anew with another embedder; notes stay searchable by words meanwhile.
+async def reembed(store: Store, embedder: Embedder, *, progress: Callable[[int, int], None]) -> int:
+    """Make all vectors anew with another embedder, and return how many.
+
+    Notes stay searchable by words meanwhile. Those that this embedder has made stay as they are.
 
     If this is stopped, calling it again goes on where it was. `progress` is told how many notes are
     done, and of how many.
@@ -159,3 +161,4 @@ async def reembed(
     for start in range(0, len(keys), _NOTES_AT_ONCE):
         await embed_notes(store, embedder, keys[start : start + _NOTES_AT_ONCE])
         progress(min(start + _NOTES_AT_ONCE, len(keys)), len(keys))
+    return len(keys)

@@ -117,7 +117,8 @@ class CompactHealthInfo(NamedTuple):
 
     def __repr__(self) -> str:
         ready = "ready" if self.ready else "still learning what they mean"
-        return f"Memory {self.status}: {self.count} notes in {self.backend}, {ready}."
+        notes = "1 note" if self.count == 1 else f"{self.count} notes"
+        return f"Memory {self.status}: {notes} in {self.backend}, {ready}."
 
 
 def preview(content: str) -> str:

@@ -32,6 +32,7 @@ from toolfold.memory.models import (
     Note,
     TagMatch,
 )
+from toolfold.memory.ranking.words import STOP_WORDS, telling_words
 from toolfold.memory.store import Filter, Store
 from toolfold.memory.when.calendar import Calendar
 from toolfold.memory.when.phrases import describe
@@ -213,7 +214,8 @@ class Memory:
         """Do as `search` does, and honour time in words: "what did we decide last week about auth".
 
         Where the query names a time, only notes from then are found, and the result's query says
-        which time was understood. `k` is another name for `limit`.
+        which time was understood; if nothing else it says fits any of them, they are listed, newest
+        first. `k` is another name for `limit`.
         """
         query = clean_query(query)
         time_found = self._calendar.find(query)
@@ -223,9 +225,12 @@ class Memory:
             span = time_found.range
             after, before = span.start.timestamp(), span.end.timestamp()
             rest, shown_query = time_found.rest, f"{query} ({describe(span)})"
+            rest = "" if STOP_WORDS.issuperset(telling_words(rest)) else rest
         wanted = _filter(tags, tag_match, memory_type, after, before)
         limit = limit if k is None else check_limit(k, what="k")
         [found] = await self._search([rest], wanted, limit, min_score, explain)
+        if time_found is not None and not found.total and not min_score:
+            [found] = await self._search([""], wanted, limit, min_score, explain)
         return found._replace(query=shown_query)
 
     async def search_iter(

@@ -61,7 +61,10 @@ class Link:
         world: "dict[str, Any]",
         environ: "Mapping[str, str]",
         owner: "Owner",
+        *,
+        kind: str = "mcp",
     ) -> None:
+        """`kind` is what we speak once we are greeted."""
         self.client = os.urandom(8).hex()
         """Our name at the daemon, whichever it is."""
         self.socket: _socket.socket | None = None
@@ -69,6 +72,7 @@ class Link:
         self._world = world
         self._environ = environ
         self._owner = owner
+        self._kind = kind
         self._lines = Lines()
         self._unsent = bytearray()
         self._is_broken = False
@@ -161,6 +165,11 @@ class Link:
             else:
                 self._owner.heard(line)
 
+    def close(self) -> None:
+        """Leave the daemon, or give up reaching it."""
+        self._close()
+        self._phase = _AWAY
+
     def _try(self) -> None:
         found = self._daemon.connect()
         if found is not None:
@@ -183,7 +192,7 @@ class Link:
         nonce = os.urandom(16).hex()
         self._proof = self._daemon.proof(token, f"daemon:{nonce}")
         about = {"pid": os.getpid(), "client": self.client, **self._world}
-        self.send(encode(self._daemon.hello("mcp", token, nonce) | about))
+        self.send(encode(self._daemon.hello(self._kind, token, nonce) | about))
 
     def _hear_greeting(self, message: "dict[str, Any]") -> None:
         if _number(message.get("version", __version__)) < _number(__version__):
@@ -222,8 +231,7 @@ class Link:
             self._owner.parted()
 
     def _give_up(self, reason: str) -> None:
-        self._close()
-        self._phase = _AWAY
+        self.close()
         self._owner.gave_up(reason)
 
     def _close(self) -> None:

@@ -9,7 +9,12 @@ import json
 import os
 import zlib
 
-from toolfold.relay.surface import LEGACY_VERSIONS, built_in_answers
+from toolfold.relay.surface import (
+    LEGACY_VERSIONS,
+    SURFACES,
+    built_in_answers,
+    surface_answers,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +84,9 @@ class FirstAnswers:
     """Answers a client's first questions: exactly, or as well as is known."""
 
     def __init__(self, cache: str, world: "Mapping[str, Any]", version: str) -> None:
+        if (surface := _named_surface(world)) != "code":
+            self._exact = self._guess = surface_answers(version, surface)
+            return
         path = manifest_path(cache, world)
         kept = _read(path, version)
         self._exact = kept["answers"] if kept is not None and _holds(kept) else {}
@@ -97,6 +105,15 @@ class FirstAnswers:
     def forget(self) -> None:
         """Be certain of nothing any more."""
         self._exact = {}
+
+
+def _named_surface(world: "Mapping[str, Any]") -> str:
+    """Return which tools the options ask for; a file may ask for others, as the daemon knows."""
+    named = world["environ"].get("TOOLFOLD_TOOLS", "code")
+    for option in world["set"]:
+        name, _, value = option.partition("=")
+        named = value.strip('"') if name == "tools" else named
+    return named if named in SURFACES else "code"
 
 
 def _result(

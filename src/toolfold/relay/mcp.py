@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+_SETTING = {"--tools": "tools=", "--namespace": "memory.namespace="}
 _CHUNK = 65_536
 _GLANCE_S = 0.02
 _GUESS_AFTER_S = 0.15
@@ -65,7 +66,7 @@ def read_world(arguments: list[str], environ: "Mapping[str, str]") -> "dict[str,
     words = iter(arguments)
     for word in words:
         name, separator, value = word.partition("=")
-        if name not in {"--config", "--set"}:
+        if name not in {"--config", "--set", *_SETTING}:
             return None
         if not separator:
             value = next(words, "")
@@ -74,7 +75,7 @@ def read_world(arguments: list[str], environ: "Mapping[str, str]") -> "dict[str,
         if name == "--config":
             config = value
         else:
-            overrides.append(value)
+            overrides.append(_SETTING.get(name, "") + value)
     try:
         cwd = os.getcwd()
     except OSError:

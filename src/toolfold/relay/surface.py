@@ -1,5 +1,8 @@
 """What clients see of toolfold before anything is known: the one tool, and what we can do."""
 
+import json
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,11 +14,15 @@ MODERN_VERSIONS = ("2026-07-28",)
 LISTS = ("tools", "prompts", "resources", "resourceTemplates")
 """What the answers to questions for lists are called in them."""
 
+SURFACES = ("memory", "graph")
+"""What clients can see in place of the one tool; each has a file in `surfaces`."""
+
 _NAMED_SERVERS = 12
 
 _DESCRIPTION = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
-Servers are modules: {servers}.
+Servers are modules: {servers}. \
+Built in: memory (store, search, recall what must last), graph.
 import tools: tools.search("open an issue") finds tools, tools.describe("github.create_issue") \
 shows how to call one, tools.servers() lists servers; print what they return.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
@@ -49,13 +56,38 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
 
 def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "dict[str, Any]":
     """Return the first answers of a toolfold that knows its servers at most by name."""
-    about = {"name": "toolfold", "version": version}
     listings: dict[str, dict[str, Any]] = {
         "tools/list": {"tools": [execute_code(servers)]},
         "prompts/list": {"prompts": []},
         "resources/list": {"resources": []},
         "resources/templates/list": {"resourceTemplates": []},
     }
+    return _answers(version, listings, ("tools", "prompts", "resources", "completions"))
+
+
+def load_surface(name: str) -> "dict[str, Any]":
+    """Return the tools, and what else there is, that stand for memory or the graph alone."""
+    with open(os.path.join(os.path.dirname(__file__), "surfaces", f"{name}.json")) as file:
+        surface: dict[str, Any] = json.load(file)
+    return surface
+
+
+def surface_answers(version: str, name: str) -> "dict[str, Any]":
+    """Return the first answers where clients see memory or the graph alone; these are exact."""
+    surface = load_surface(name)
+    listings: dict[str, dict[str, Any]] = {"tools/list": {"tools": surface["tools"]}}
+    kinds = ["tools"]
+    if "resources" in surface:
+        kinds.append("resources")
+        listings["resources/list"] = {"resources": surface["resources"]}
+        listings["resources/templates/list"] = {"resourceTemplates": []}
+    return _answers(version, listings, kinds)
+
+
+def _answers(
+    version: str, listings: "dict[str, dict[str, Any]]", kinds: "Sequence[str]"
+) -> "dict[str, Any]":
+    about = {"name": "toolfold", "version": version}
     modern = {
         "resultType": "complete",
         "ttlMs": 0,
@@ -66,7 +98,7 @@ def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "d
         "legacy": {
             "initialize": {
                 "protocolVersion": LEGACY_VERSIONS[-1],
-                "capabilities": _capabilities(announces=True),
+                "capabilities": _capabilities(kinds, announces=True),
                 "serverInfo": about,
             },
             **listings,
@@ -74,7 +106,7 @@ def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "d
     }
     discovered = {
         "supportedVersions": list(MODERN_VERSIONS),
-        "capabilities": _capabilities(announces=False),
+        "capabilities": _capabilities(kinds, announces=False),
     }
     for name in MODERN_VERSIONS:
         answers[name] = {"server/discover": modern | discovered} | {
@@ -83,10 +115,11 @@ def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "d
     return answers
 
 
-def _capabilities(*, announces: bool) -> "dict[str, Any]":
-    return {
+def _capabilities(kinds: "Sequence[str]", *, announces: bool) -> "dict[str, Any]":
+    all_kinds: dict[str, dict[str, Any]] = {
         "tools": {"listChanged": announces},
         "prompts": {"listChanged": announces},
         "resources": {"listChanged": announces, "subscribe": False},
         "completions": {},
     }
+    return {kind: all_kinds[kind] for kind in all_kinds if kind in kinds}

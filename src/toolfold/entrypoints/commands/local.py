@@ -7,19 +7,26 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import anyio
 
-from toolfold.app import App, running_app
+from toolfold.app import App, running_app, running_memories
 from toolfold.config.settings import Config
 from toolfold.entrypoints.commands import doctor as examination
 from toolfold.entrypoints.commands.options import config_of, written_options
 from toolfold.entrypoints.commands.trusting import trust_project
+from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
+from toolfold.memory.memories import Memories
+
+_T = TypeVar("_T")
 
 
 def run(arguments: Namespace) -> int:
@@ -40,12 +47,22 @@ def run(arguments: Namespace) -> int:
 
 def mcp(arguments: Namespace) -> int:
     """Serve MCP over stdio until the client leaves."""
+    flags = {"tools": arguments.tools, "memory.namespace": arguments.namespace}
+    arguments.set += [f"{name}={value}" for name, value in flags.items() if value is not None]
+    config = config_of(arguments)
+    if config.settings.tools != "code":
+        return with_running(running_memories(config), partial(_serve_memory, config))
 
     async def action(app: App) -> int:
         await serve_stdio(app)
         return 0
 
-    return with_app(config_of(arguments), action)
+    return with_app(config, action)
+
+
+async def _serve_memory(config: Config, memories: Memories) -> int:
+    await serve_memory(memories, config)
+    return 0
 
 
 def trust(arguments: Namespace) -> int:
@@ -74,15 +91,22 @@ def learn_tools(config: Config) -> None:
 
 def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
     """Do something with a running app; a signal ends it in order."""
+    return with_running(running_app(config), action)
+
+
+def with_running(
+    running: AbstractAsyncContextManager[_T], action: Callable[[_T], Awaitable[int]]
+) -> int:
+    """Do something with what is running in a context; a signal ends it in order."""
     quieten_logs()
 
     async def main() -> int:
         status = 128 + signal.SIGTERM
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
-            async with running_app(config) as app:
+            async with running as it:
                 try:
-                    status = await action(app)
+                    status = await action(it)
                 except ToolfoldError as error:  # here, before task groups wrap it
                     print(f"toolfold: {error}", file=sys.stderr)
                     status = 2

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,7 +129,7 @@ class Daemon:
 
     async def _accept(self, listener: Any, tasks: TaskGroup) -> None:
         reception = Reception(self, self._shared, self._worlds, self._clients, tasks)
-        prove = lambda message: self._handle.proof(self._token, message)  # noqa: E731
+        prove = partial(self._handle.proof, self._token)
         while True:
             try:
                 stream = await listener.accept()

@@ -8,19 +8,24 @@ import hmac
 import logging
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anyio
 import anyio.to_thread
 from anyio.abc import ByteStream, TaskGroup
+from mcp.server import Server
 
 from toolfold import __version__
-from toolfold.app import App, Shared
+from toolfold.app import Shared
+from toolfold.config.settings import Config
 from toolfold.entrypoints.daemon.client_place import ClientPlace
 from toolfold.entrypoints.daemon.clients import Client, Clients
 from toolfold.entrypoints.daemon.losses import describe_losses
+from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.daemon.worlds import Worlds
 from toolfold.entrypoints.mcp.lines import LineStream, serve_lines
+from toolfold.entrypoints.mcp.memory import make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
@@ -104,7 +109,7 @@ class Reception:
 
     async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         match hello.get("kind"):
-            case "mcp":
+            case "mcp" | "verbs":
                 await self._greet(hello, lines, prove)
             case "status":
                 await lines.send(encode(self._daemon.status()))
@@ -129,19 +134,40 @@ class Reception:
         if not isinstance(reply.get("environ"), dict):
             raise ConfigError("The relay did not say which variables it has.")
         config = await anyio.to_thread.run_sync(place.config, reply["environ"])
-        async with self._worlds.enter(config) as app:
-            await self._serve(app, hello, reply.get("lost", []), lines)
-
-    async def _serve(
-        self, app: App, hello: dict[str, Any], lost: list[str], lines: LineStream
-    ) -> None:
-        project = str(app.config.project or app.config.start_directory)
+        project = str(config.project or config.start_directory)
         client = Client(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
+        lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
-        await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
-        self._background.start_soon(keep_manifest, app, hello)  # also if this client leaves at once
+        ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
+        if hello["kind"] == "verbs":
+            await lines.send(ready)
+            await self._serve_verbs(config, client, lines)
+        elif config.settings.tools != "code":
+            await lines.send(ready)
+            make = partial(make_memory_server, self._shared.memories, config)
+            self._background.start_soon(keep_manifest, config, make, hello)
+            await self._serve_mcp(make(), client, lines)
+        else:
+            async with self._worlds.enter(config) as app:
+                await lines.send(ready)
+                # Also if this client leaves at once.
+                make = partial(make_server, app)
+                self._background.start_soon(keep_manifest, config, make, hello)
+                await self._serve_mcp(make(client=client.id), client, lines)
+
+    async def _serve_mcp(self, server: Server[Any], client: Client, lines: LineStream) -> None:
         async with self._clients.served(client):
-            await serve_lines(make_server(app, client=client.id), lines, client.in_flight)
+            await serve_lines(server, lines, client.in_flight)
+
+    async def _serve_verbs(self, config: Config, client: Client, lines: LineStream) -> None:
+        server = VerbServer(
+            memories=self._shared.memories,
+            namespace=config.namespace,
+            lines=lines,
+            in_flight=client.in_flight,
+        )
+        async with self._clients.served(client):
+            await server.serve()
 
 
 async def _next(lines: LineStream) -> dict[str, Any]:

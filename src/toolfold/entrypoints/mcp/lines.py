@@ -1,8 +1,8 @@
 """MCP over a byte stream, a message a line, as over stdio."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import anyio
@@ -64,6 +64,15 @@ class InFlight:
     def __len__(self) -> int:
         """How many there are."""
         return len(self._keys)
+
+    @contextmanager
+    def counting(self, key: str) -> Iterator[None]:
+        """Count a request for the length of this context."""
+        self._keys.add(key)
+        try:
+            yield
+        finally:
+            self._forget(key)
 
     def see_in(self, message: Any) -> None:
         """Note what came from the peer."""

@@ -1,8 +1,9 @@
 """Ask our own server what clients ask first, and keep the answers for relays."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import anyio
 import mcp_types as types
@@ -10,40 +11,39 @@ from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
 from toolfold import __version__
-from toolfold.app import App
 from toolfold.catalog.listing import write_whole
-from toolfold.config.settings import deciding_files
+from toolfold.config.settings import Config, deciding_files
 from toolfold.entrypoints.mcp.lines import initialization_options
-from toolfold.entrypoints.mcp.server import make_server
 from toolfold.relay.manifest import as_manifest, file_states, manifest_path
 from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS
 
 _log = logging.getLogger(__name__)
 
 _LISTS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+MakeServer: TypeAlias = Callable[[], Server[Any]]
+
 _ABOUT: Final = {"name": "toolfold-rehearsal", "version": __version__}
 
 
-async def keep_manifest(app: App, hello: dict[str, Any]) -> None:
+async def keep_manifest(config: Config, make: MakeServer, hello: dict[str, Any]) -> None:
     """Write what a relay in the world of `hello` may answer without us."""
-    config = app.config
     path = anyio.Path(manifest_path(str(config.directories.cache), hello))
     files = deciding_files(config, Path(hello["cwd"]), hello["config"])
     states = file_states(map(str, files))  # before we ask: what changes meanwhile must show
     try:
-        text = as_manifest(await rehearse(app), states, __version__)
+        text = as_manifest(await rehearse(make), states, __version__)
         if not await path.exists() or await path.read_text(encoding="utf-8") != text:
             write_whole(Path(path), text)
     except Exception:  # noqa: BLE001  # the edge of a background task
         _log.exception("The manifest cannot be kept.")
 
 
-async def rehearse(app: App) -> dict[str, Any]:
+async def rehearse(make: MakeServer) -> dict[str, Any]:
     """Return the first answers of every protocol that we speak."""
     latest = LEGACY_VERSIONS[-1]
     greeting = {"protocolVersion": latest, "capabilities": {}, "clientInfo": _ABOUT}
     questions = {"initialize": greeting} | {method: {} for method in _LISTS}
-    answers: dict[str, Any] = {"legacy": await _ask(make_server(app), questions)}
+    answers: dict[str, Any] = {"legacy": await _ask(make(), questions)}
     for version in MODERN_VERSIONS:
         envelope = {
             "_meta": {
@@ -53,7 +53,7 @@ async def rehearse(app: App) -> dict[str, Any]:
             }
         }
         modern = dict.fromkeys(("server/discover", *_LISTS), envelope)
-        answers[version] = await _ask(make_server(app), modern)
+        answers[version] = await _ask(make(), modern)
     return answers
 
 

@@ -9,12 +9,17 @@ Kind: TypeAlias = Literal["pdf", "docx", "html", "markdown", "text", "csv", "jso
 MAX_TEXT_CHARS: Final = 20_000_000
 """Of one document. More would take a quarter of an hour to embed."""
 
+MAX_HEADING_CHARS: Final = 200
+"""What is longer is text, whatever the file says that it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A paragraph, a row, a list item, or a heading."""
 
     text: str
+    """With a line break at its end, it is followed by the next without a blank line."""
+
     level: int = 0
     """Of a heading, from 1 for the highest; 0 for text."""
 
@@ -56,8 +61,12 @@ class Blocks:
             raise Unreadable(
                 f"It holds more than {MAX_TEXT_CHARS:,} characters of text. Split it into files."
             )
-        if text.strip():
-            self.found.append(Block(" ".join(text.split()) if level else text, level, page))
+        if not text.strip():
+            return
+        if level and len(heading := " ".join(text.split())) <= MAX_HEADING_CHARS:
+            self.found.append(Block(heading, level, page))
+        else:
+            self.found.append(Block(text, 0, page))
 
 
 def readable(text: str) -> str:

@@ -34,7 +34,10 @@ def whole(text: str) -> str:
 
 def writable(text: str) -> str:
     """Return a text of the same length that any index takes, with U+FFFD for what it would not."""
-    text = text.replace("\0", "\ufffd")
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    if not has_halves(text):
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

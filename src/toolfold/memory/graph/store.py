@@ -28,8 +28,9 @@ class WordHit(NamedTuple):
     key: int
     """Of the entity; keys grow in the order of making."""
 
-    name: str
     place: Place
+    name: str
+    """Of the entity, if that is where it stands."""
 
 
 class Merged(NamedTuple):

@@ -42,6 +42,14 @@ def bring_up_to_date(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
 
 
+def make_namespace(connection: sqlite3.Connection, name: str) -> int:
+    """Make a namespace that is not there yet, with its index of words; return its number."""
+    made = connection.execute("INSERT INTO namespaces (name) VALUES (?)", (name,))
+    number = made.lastrowid or 0
+    make_words(connection, number)
+    return number
+
+
 def make_words(connection: sqlite3.Connection, namespace: int) -> None:
     """Make the index of words of a namespace.
 

@@ -11,7 +11,7 @@ from toolfold.memory.hashes import note_hash, shown
 from toolfold.memory.models import Draft, Link, Note
 from toolfold.memory.sqlite.naming import find_live
 from toolfold.memory.sqlite.rows import namespace_id, read_note
-from toolfold.memory.sqlite.schema import make_words, words_table
+from toolfold.memory.sqlite.schema import make_namespace, words_table
 from toolfold.memory.store import Change
 
 _INSERT: Final = """
@@ -44,10 +44,9 @@ class NoteWriter:
 
     def __init__(self, connection: sqlite3.Connection, name: str, *, now: float) -> None:
         self._connection = connection
-        self._name = name
         self._now = now
         found = namespace_id(connection, name)
-        self.namespace = self._make_namespace() if found is None else found
+        self.namespace = make_namespace(connection, name) if found is None else found
         self._words = words_table(self.namespace)
         self._changed = next_change(connection)
 
@@ -99,12 +98,6 @@ class NoteWriter:
         if numbers:
             # Until segments are merged, the words of a deleted note stay in the old ones.
             self._connection.execute(f"INSERT INTO {self._words}({self._words}) VALUES('optimize')")
-
-    def _make_namespace(self) -> int:
-        made = self._connection.execute("INSERT INTO namespaces (name) VALUES (?)", (self._name,))
-        number = made.lastrowid or 0
-        make_words(self._connection, number)
-        return number
 
     def _insert(self, draft: Draft) -> int:
         made = self._connection.execute(

@@ -4,10 +4,10 @@ import re
 from html.parser import HTMLParser
 from typing import Final
 
-from toolfold.memory.documents.blocks import Blocks, Read, Unreadable
+from toolfold.memory.documents.blocks import Blocks, Read
 from toolfold.memory.documents.kinds import decoded
 
-_SILENT: Final = {"script", "style", "template", "noscript", "svg", "math", "head", "select"}
+_SILENT: Final = {"script", "style", "template", "noscript", "svg", "head", "select"}
 _INLINE: Final = {
     *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em"),
     *("font", "i", "ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong"),
@@ -48,8 +48,9 @@ class _Parser(HTMLParser):
         self._preformatted = 0
         self._level = 0
         self._texts: list[str] = []
+        self._cells = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
         if tag == "title":
             self._is_title = not self.title
         elif tag in _SILENT:
@@ -57,7 +58,8 @@ class _Parser(HTMLParser):
         elif tag == "body":
             self._silent = 0  # a head that nobody closed
         elif tag in ("td", "th"):
-            self._texts.append(" | " if self._text().strip() else "")
+            self._texts.append(" | " if self._cells else "")
+            self._cells += 1
         elif tag == "br":
             self._texts.append("\n")
         elif tag not in _INLINE:
@@ -83,14 +85,8 @@ class _Parser(HTMLParser):
 
     def end_block(self) -> None:
         """Keep what was gathered as one block."""
-        text = self._text().strip("\n" if self._preformatted else None)
-        self._texts = []
-        if text.strip(" -"):
-            self.blocks.add(text, level=self._level)
-        self._level = 0
-
-    def error(self, message: str) -> None:
-        raise Unreadable(f"It is not HTML: {message}.")
-
-    def _text(self) -> str:
-        return "".join(self._texts)
+        text = "".join(self._texts).strip("\n" if self._preformatted else None)
+        if text.strip(" -|"):
+            is_tight = self._cells or text.startswith("- ")
+            self.blocks.add(f"{text}\n" if is_tight else text, level=self._level)
+        self._texts, self._cells, self._level = [], 0, 0

@@ -77,7 +77,7 @@ def _documents(text: str) -> Iterator[Any]:
         yield json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError) as error:
         lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) < 2 or not _is_json(lines[0]):  # noqa: PLR2004  # one line is no list of them
+        if len(lines) < 2 or not _is_json(lines[0]):
             raise Unreadable(f"It is not JSON, or only a part of it: {error}.") from error
         for number, line in enumerate(lines, start=1):
             try:

@@ -3,14 +3,13 @@
 import re
 from typing import Final
 
-from toolfold.memory.documents.blocks import Blocks, Read
+from toolfold.memory.documents.blocks import MAX_HEADING_CHARS, Blocks, Read
 from toolfold.memory.documents.kinds import decoded
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"#*+])\1{2,}\s*$")
 _TITLE: Final = re.compile(r"title:\s*(.+)", re.IGNORECASE)
-_MAX_HEADING_CHARS: Final = 200
 
 
 def read_text(content: bytes) -> Read:
@@ -23,9 +22,7 @@ def read_text(content: bytes) -> Read:
     return Read(blocks.found, pages=len(pages) if len(pages) > 1 else None)
 
 
-def _read_paragraphs(
-    text: str, blocks: Blocks, levels: dict[str, int], page: int | None
-) -> None:
+def _read_paragraphs(text: str, blocks: Blocks, levels: dict[str, int], page: int | None) -> None:
     lines: list[str] = []
     for line in text.splitlines():
         if not line.strip():
@@ -42,7 +39,7 @@ def _read_paragraphs(
 def _is_underline(line: str, *, below: str) -> bool:
     return (
         _UNDERLINE.match(line) is not None
-        and len(below) <= _MAX_HEADING_CHARS
+        and len(below) <= MAX_HEADING_CHARS
         and len(line.rstrip()) >= len(below.rstrip())
     )
 

@@ -1,0 +1,59 @@
+"""JSON from the daemon into the types that scripts work with. Pure."""
+
+from typing import Any
+
+from toolfold.memory.models import (
+    CompactHealthInfo,
+    CompactMemory,
+    CompactSearchResult,
+    ExplainedMemory,
+    Link,
+    Note,
+)
+
+
+def text(value: Any) -> str:
+    """Read a text."""
+    return str(value)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Read texts."""
+    return tuple(map(str, value))
+
+
+def number(value: Any) -> int:
+    """Read a number."""
+    return int(value)
+
+
+def found(value: Any) -> CompactSearchResult:
+    """Read the result of one search."""
+    memories = tuple(map(_memory, value["memories"]))
+    return CompactSearchResult(memories, value["total"], value["query"])
+
+
+def all_found(value: Any) -> tuple[CompactSearchResult, ...]:
+    """Read the results of several."""
+    return tuple(map(found, value))
+
+
+def note(value: Any) -> Note:
+    """Read a whole note."""
+    links = tuple(Link(**link) for link in value["links"])
+    return Note(**{**value, "tags": tuple(value["tags"]), "links": links})
+
+
+def notes(value: Any) -> tuple[Note, ...]:
+    """Read several."""
+    return tuple(map(note, value))
+
+
+def health(value: Any) -> CompactHealthInfo:
+    """Read how the memory is."""
+    return CompactHealthInfo(**value)
+
+
+def _memory(value: Any) -> CompactMemory | ExplainedMemory:
+    fields = {**value, "tags": tuple(value["tags"])}
+    return ExplainedMemory(**fields) if "why" in fields else CompactMemory(**fields)

@@ -1,0 +1,149 @@
+"""`toolfold memory …`: what memory does, for people and for scripts that are not Python."""
+
+import json
+import sys
+from argparse import Namespace
+from typing import Any
+
+from toolfold.api import forms
+from toolfold.api.door import ask
+from toolfold.entrypoints.commands.progress import ProgressBar
+from toolfold.errors import BadInput
+from toolfold.memory.forms import as_text
+
+
+def store(arguments: Namespace) -> int:
+    """Remember a text, from the command line or standard input."""
+    content = sys.stdin.read() if arguments.content in (None, "-") else arguments.content
+    given = {
+        "content": content,
+        "tags": arguments.tags,
+        "memory_type": arguments.type,
+        "metadata": _metadata(arguments.metadata),
+        "source": arguments.source,
+    }
+    value = _ask(arguments, "store", given, may_repeat=True)
+    return _print(arguments, value, str(value))
+
+
+def search(arguments: Namespace) -> int:
+    """Find notes by words and meaning."""
+    given = _filters(arguments) | {
+        "query": " ".join(arguments.query),
+        "min_score": arguments.min_score,
+        "explain": arguments.explain,
+    }
+    return _print_found(arguments, _ask(arguments, "search", given, may_repeat=True))
+
+
+def recall(arguments: Namespace) -> int:
+    """Find notes, honouring time in words."""
+    given = {"query": " ".join(arguments.query), "limit": arguments.limit, "tags": arguments.tags}
+    return _print_found(arguments, _ask(arguments, "recall", given, may_repeat=True))
+
+
+def list_notes(arguments: Namespace) -> int:
+    """List notes, newest first."""
+    given = _filters(arguments) | {"offset": arguments.offset}
+    return _print_found(arguments, _ask(arguments, "list", given, may_repeat=True))
+
+
+def get(arguments: Namespace) -> int:
+    """Show a whole note."""
+    value = _ask(arguments, "get", {"hash": arguments.hash}, may_repeat=True)
+    return _print(arguments, value, as_text(forms.note(value)))
+
+
+def history(arguments: Namespace) -> int:
+    """Show every version of a note."""
+    value = _ask(arguments, "history", {"hash": arguments.hash}, may_repeat=True)
+    versions = [as_text(note) for note in forms.notes(value)]
+    return _print(arguments, value, "\n\n".join(versions))
+
+
+def update(arguments: Namespace) -> int:
+    """Change a note."""
+    given = {
+        "hash": arguments.hash,
+        "content": arguments.content,
+        "tags": arguments.tags,
+        "memory_type": arguments.type,
+        "metadata": _metadata(arguments.metadata),
+    }
+    value = _ask(arguments, "update", given)
+    return _print(arguments, value, str(value))
+
+
+def delete(arguments: Namespace) -> int:
+    """Delete notes, by hash or by tag."""
+    if bool(arguments.hashes) == bool(arguments.tags):
+        raise BadInput("Say which notes to delete: by their hashes, or by --tags.")
+    if arguments.tags:
+        value = _ask(arguments, "delete_by_tag", {"tags": arguments.tags, "match": arguments.match})
+    else:
+        value = _ask(arguments, "delete_batch", {"hashes": arguments.hashes})
+    return _print(arguments, value, f"{value} deleted; `toolfold memory restore` brings them back.")
+
+
+def restore(arguments: Namespace) -> int:
+    """Bring a deleted note back."""
+    value = _ask(arguments, "restore", {"hash": arguments.hash})
+    words = "It is back." if value else "No such note is deleted."
+    return _print(arguments, value, words) or int(not value)
+
+
+def purge(arguments: Namespace) -> int:
+    """Erase notes for good."""
+    value = _ask(arguments, "purge", {"hashes": arguments.hashes})
+    return _print(arguments, value, f"{value} erased for good.")
+
+
+def health(arguments: Namespace) -> int:
+    """Say how the memory is."""
+    value = _ask(arguments, "health", {}, may_repeat=True)
+    return _print(arguments, value, repr(forms.health(value))) or int(value["status"] != "ok")
+
+
+def reembed(arguments: Namespace) -> int:
+    """Make all vectors anew with the embedder of this toolfold."""
+    from toolfold.app import reembed_memory
+    from toolfold.entrypoints.commands.options import config_of
+
+    with ProgressBar("notes") as bar:
+        count = reembed_memory(config_of(arguments), bar.show)
+    return _print(arguments, count, f"{count} notes have new vectors.")
+
+
+def _ask(
+    arguments: Namespace, verb: str, given: dict[str, Any], *, may_repeat: bool = False
+) -> Any:
+    return ask(f"memory.{verb}", given, may_repeat=may_repeat, namespace=arguments.namespace)
+
+
+def _filters(arguments: Namespace) -> dict[str, Any]:
+    return {
+        "limit": arguments.limit,
+        "tags": arguments.tags,
+        "tag_match": arguments.match,
+        "memory_type": arguments.type,
+        "after": arguments.after,
+        "before": arguments.before,
+    }
+
+
+def _metadata(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"--metadata takes a JSON object, and this is not: {error}.") from error
+
+
+def _print_found(arguments: Namespace, value: Any) -> int:
+    return _print(arguments, value, repr(forms.found(value)))
+
+
+def _print(arguments: Namespace, value: Any, text: str) -> int:
+    print(json.dumps(value, ensure_ascii=False, indent=2) if arguments.json else text)
+    return 0

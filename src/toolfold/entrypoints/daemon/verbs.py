@@ -1,0 +1,94 @@
+"""Answer scripts, commands and hooks that ask memory directly: a verb a line."""
+
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import anyio
+
+from toolfold.entrypoints.mcp.lines import InFlight, LineStream
+from toolfold.errors import BadInput, ToolfoldError
+from toolfold.memory.background import in_background
+from toolfold.memory.forms import as_json
+from toolfold.memory.memories import Memories
+from toolfold.relay.wire import decode, encode, key_of
+
+_log = logging.getLogger(__name__)
+
+_REPORT_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerbServer:
+    """Serves one peer, in the namespace where it is unless a request names another."""
+
+    memories: Memories
+    namespace: str
+    lines: LineStream
+    in_flight: InFlight
+
+    async def serve(self) -> None:
+        """Serve until the peer is gone; what it waited for is cancelled then."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                try:
+                    line = await self.lines.receive()
+                except anyio.EndOfStream:
+                    tasks.cancel_scope.cancel()
+                    return
+                tasks.start_soon(self._answer, decode(line) or {})
+
+    async def _answer(self, request: dict[str, Any]) -> None:
+        request_id = request.get("id")
+        with self.in_flight.counting(key_of(request_id)):
+            try:
+                async for answer in self._answers(request):
+                    await self._send(request_id, answer)
+            except ToolfoldError as error:
+                reason = {"code": error.code, "message": str(error)}
+                await self._send(request_id, {"error": reason})
+            except Exception:  # noqa: BLE001  # the outer edge
+                _log.exception("A request for memory ended with an error.")
+                reason = {"code": "store", "message": "Memory failed; see `toolfold logs`."}
+                await self._send(request_id, {"error": reason})
+
+    async def _answers(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        namespace, verb = request.get("namespace") or self.namespace, request.get("verb")
+        arguments = request.get("arguments", {})
+        if not (isinstance(namespace, str) and isinstance(verb, str)) or not isinstance(
+            arguments, dict
+        ):
+            raise BadInput("A request is {id, verb, arguments, namespace}.")
+        if request.get("pages"):
+            async for page in self.memories.pages(namespace, verb, arguments):
+                yield {"page": as_json(page)}
+            yield {"value": None}
+            return
+        yield {"value": as_json(await self._call(request, namespace, verb, arguments))}
+
+    async def _call(
+        self, request: dict[str, Any], namespace: str, verb: str, arguments: dict[str, Any]
+    ) -> Any:
+        if not request.get("progress"):
+            return await self.memories.call(namespace, verb, arguments)
+        latest: list[Any] = []
+
+        def note(done: int, total: int, what: str = "") -> None:
+            latest[:] = [done, total, what]
+
+        async with in_background(partial(self._report, request.get("id"), latest)):
+            return await self.memories.call(namespace, verb, arguments, progress=note)
+
+    async def _report(self, request_id: object, latest: list[Any]) -> None:
+        """Tell the peer now and then how far its request is."""
+        said: list[Any] = []
+        while True:
+            await anyio.sleep(_REPORT_S)
+            if latest != said:
+                said = list(latest)
+                await self._send(request_id, {"progress": said})
+
+    async def _send(self, request_id: object, answer: dict[str, Any]) -> None:
+        await self.lines.send(encode({"id": request_id, **answer}))

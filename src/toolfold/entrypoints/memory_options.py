@@ -1,0 +1,71 @@
+"""The options of `toolfold memory …`: argument parsing, nothing else."""
+
+import argparse
+from typing import Any
+
+
+def add_memory(commands: Any) -> None:
+    """Add the command and all below it."""
+    memory = commands.add_parser("memory", help="store, find and keep notes")
+    verbs = memory.add_subparsers(metavar="VERB", required=True, prog="toolfold memory")
+    _add_writing(verbs)
+    _add_finding(verbs)
+    _add_one_note(verbs)
+    _add(verbs, "health", help="say how the memory is")
+    reembed = _add(verbs, "reembed", help="make all vectors anew, after the embedder has changed")
+    reembed.set_defaults(config=None, set=[])
+
+
+def _add(verbs: Any, name: str, *, command: str | None = None, **options: Any) -> Any:
+    parser: argparse.ArgumentParser = verbs.add_parser(name, **options)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--namespace", help="where the notes belong to; by default the project")
+    parser.set_defaults(command=command or name, module="commands.memory")
+    return parser
+
+
+def _add_writing(verbs: Any) -> None:
+    store = _add(verbs, "store", help="remember something")
+    store.add_argument("content", nargs="?", help="the text; standard input if left out")
+    store.add_argument("--source", default="", help="where it comes from")
+    update = _add(verbs, "update", help="change a note; how it was is kept")
+    update.add_argument("hash")
+    update.add_argument("--content", help="what it says from now on")
+    for parser in (store, update):
+        parser.add_argument("--tags", help="tags, parted by commas")
+        parser.add_argument("--type", help="what kind of note it is")
+        parser.add_argument("--metadata", metavar="JSON", help="an object of your own")
+
+
+def _add_finding(verbs: Any) -> None:
+    search = _add(verbs, "search", help="find notes by words and meaning")
+    recall = _add(verbs, "recall", help='the same, honouring time in words: "last week"')
+    listing = _add(verbs, "list", command="list_notes", help="list notes, newest first")
+    for parser, default in ((search, 5), (recall, 5), (listing, 20)):
+        if parser is not listing:
+            parser.add_argument("query", nargs="+")
+        parser.add_argument("--limit", type=int, default=default, help=f"how many ({default})")
+        parser.add_argument("--tags", help="only notes with any of these, parted by commas")
+    for parser in (search, listing):
+        parser.add_argument("--match", choices=("any", "all"), default="any", help="of the tags")
+        parser.add_argument("--type", help="only notes of this type")
+        parser.add_argument("--after", metavar="TIME", help="only from then on: 2026-03-01")
+        parser.add_argument("--before", metavar="TIME", help="only earlier ones")
+    search.add_argument("--min-score", type=float, default=0.0, help="leave out weaker matches")
+    search.add_argument("--explain", action="store_true", help="say why each note was found")
+    listing.add_argument("--offset", type=int, default=0, help="leave out so many first")
+
+
+def _add_one_note(verbs: Any) -> None:
+    for name, about in (
+        ("get", "show a whole note"),
+        ("history", "show every version of a note"),
+        ("restore", "bring a deleted note back"),
+    ):
+        _add(verbs, name, help=about).add_argument("hash", help="its hash, or the beginning of it")
+    delete = _add(verbs, "delete", help="delete notes, so that they can be restored")
+    delete.add_argument("hashes", nargs="*", metavar="HASH")
+    delete.add_argument("--tags", help="all notes with any of these, parted by commas")
+    delete.add_argument("--match", choices=("any", "all"), default="any", help="of the tags")
+    purge = _add(verbs, "purge", help="erase notes for good, with all their versions")
+    purge.add_argument("hashes", nargs="+", metavar="HASH")

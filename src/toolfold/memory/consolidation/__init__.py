@@ -1,0 +1,1 @@
+"""What many notes say together: patterns, clusters, duplicates, and what fades."""

@@ -1,0 +1,148 @@
+"""Whether two texts say the same in the same words. Pure.
+
+Two texts are the same if they differ in nothing but how they are written: upper and lower case,
+white space, quotes, marks between words, emphasis, articles, short forms such as `don't`, and words
+that add nothing. Any other word, number, name, unit or order of words makes them different, and so
+does a question mark. Nearness of vectors is no argument here: `port 8080` and `port 8081`, `do` and
+`do not` are as near as texts can be.
+"""
+
+import hashlib
+import re
+from itertools import zip_longest
+from typing import Final
+
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_FILLERS: Final = frozenset({"please", "also", "actually", "basically", "fyi", "btw"})
+_ANNOUNCING: Final = re.compile(r"^(?:note|remember|reminder|nb|n\.b\.|fyi)\s*:\s*", re.IGNORECASE)
+# Where these follow, an `a` is a letter and not an article: `option a or b`.
+_NOT_AFTER_ARTICLES: Final = frozenset({"and", "or", "is", "was", "to", "of", "in", "for", "with"})
+
+_SHORT_FORMS: Final = {
+    "can't": "can not",
+    "cannot": "can not",
+    "won't": "will not",
+    "shan't": "shall not",
+    "let's": "let us",
+    "&": "and",
+}
+_ENDINGS: Final = {"n't": " not", "'re": " are", "'ve": " have", "'ll": " will", "'m": " am"}
+# Of other words, `'s` may be a possessive.
+_IS_SHORTENED: Final = frozenset({"it's", "that's", "there's", "what's", "he's", "she's", "who's"})
+
+_WRITTEN_ALIKE: Final = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u02bc\u00b4", "'"),
+        **dict.fromkeys("\u201c\u201d\u00ab\u00bb\u201e", '"'),
+        **dict.fromkeys("\u2010\u2011\u2013\u2014", "-"),
+        "\u2026": "...",
+    }
+)
+_EMPHASIS: Final = re.compile(r"(?<!\w)(\*{1,3}|`{1,3})(\S(?:[^*`]*?\S)?)\1(?!\w)")
+# Before a number, a dash may be a minus.
+_LINE_MARK: Final = re.compile(r"^[ \t]*(?:[-*\u2022]|#{1,6})\s+(?=[^\W\d])", re.MULTILINE)
+_OPENING: Final = "\"'(["
+_CLOSING: Final = "\"'.,;:!"
+_MAX_CHARS: Final = 20_000
+_MAX_WORD_CHARS: Final = 200
+_PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_ENDS_SENTENCE: Final = (".", "!", "?", ":")
+
+_RELATIVE_TIME: Final = re.compile(
+    r"\b(?:today|tonight|tomorrow|yesterday|now|currently|recently|soon|later|ago|"
+    r"(?:this|next|last|past|coming)\s+\w+|(?:on\s+)?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
+    re.IGNORECASE,
+)
+
+
+def sameness_key(text: str) -> bytes:
+    """Return what is equal for two texts exactly if they say the same in the same words."""
+    return hashlib.sha256(" ".join(canonical(text)).encode()).digest()[:16]
+
+
+def canonical(text: str) -> list[str]:
+    """Return the words of a text that make it what it is, written in one way.
+
+    A long text is what it is to the letter.
+    """
+    if len(text) > _MAX_CHARS:
+        return [text]
+    text = _LINE_MARK.sub("", text.translate(_WRITTEN_ALIKE))
+    text = _ANNOUNCING.sub("", _EMPHASIS.sub(r"\2", text).strip())
+    written = text.split()
+    bare = [_bare(word) for word in written]
+    if _is_case_telling(bare, written):
+        words = bare
+    else:
+        is_loud = text.isupper()
+        words = [_folded(word, is_loud=is_loud) for word in bare]
+    return _essential([part for word in words for part in _long_form(word).split()])
+
+
+def depends_on_its_day(text: str) -> bool:
+    """Whether a text names a time as seen from when it was written: `tomorrow`, `next week`."""
+    return _RELATIVE_TIME.search(text[:_MAX_CHARS]) is not None
+
+
+def _bare(word: str) -> str:
+    """Return a word without the marks around it that only part it from others.
+
+    A mark that could belong to it stays: `.env`, `-v`, `foo()`, `C#`, `5%`, `?`.
+    """
+    if len(word) > _MAX_WORD_CHARS:
+        return word
+    word = word.lstrip(_OPENING) or word
+    while word:
+        if word[-1] in _CLOSING and word.strip(_CLOSING):
+            word = word[:-1]
+        elif len(word) > 1 and word[-1] in ")]" and word.count(word[-1]) > word.count("(["[")]".index(word[-1])]):
+            word = word[:-1]
+        else:
+            break
+    if word.endswith("?") and word.strip("?"):
+        return f"{_bare(word.rstrip('?'))} ?"
+    return word
+
+
+def _folded(word: str, *, is_loud: bool) -> str:
+    """Return a word in lower case, where case is but a way of writing it.
+
+    It is more than that in what is no plain word (`-V`, `getUser`, `x2`), and in capitals that
+    could stand for something (`US`, `WHO`).
+    """
+    if not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
+        return word
+    is_name_like = len(word) > 1 and word.isupper() and not is_loud
+    is_mixed = word[1:] != word[1:].lower() and not word.isupper()
+    return word if is_name_like or is_mixed else word.lower()
+
+
+def _is_case_telling(bare: list[str], written: list[str]) -> bool:
+    """Whether a text has one word in two cases, as in `rename foo to Foo`."""
+    starts = {0, *(at + 1 for at, word in enumerate(written) if word.endswith(_ENDS_SENTENCE))}
+    inside = {word for at, word in enumerate(bare) if at not in starts}
+    return len(inside) != len({word.lower() for word in inside})
+
+
+def _long_form(word: str) -> str:
+    if word in _SHORT_FORMS:
+        return _SHORT_FORMS[word]
+    if word in _IS_SHORTENED:
+        return f"{word[:-2]} is"
+    for ending, long in _ENDINGS.items():
+        if word.endswith(ending) and len(word) > len(ending):
+            return word.removesuffix(ending) + long
+    return word
+
+
+def _essential(words: list[str]) -> list[str]:
+    kept = [
+        word
+        for word, after in zip_longest(words, words[1:], fillvalue="")
+        if not (word in _FILLERS or (word in _ARTICLES and _may_follow_article(after)))
+    ]
+    return kept or words
+
+
+def _may_follow_article(word: str) -> bool:
+    return word.isalpha() and word not in _NOT_AFTER_ARTICLES

@@ -1,0 +1,278 @@
+"""The verbs of documents. Every door calls these."""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import anyio.to_thread
+
+from toolfold.errors import BadInput, NotFound
+from toolfold.memory.documents.blocks import Unreadable
+from toolfold.memory.documents.chunking import Chunk
+from toolfold.memory.documents.models import (
+    CompactDocuments,
+    Document,
+    Failure,
+    Ingested,
+    compact,
+)
+from toolfold.memory.documents.paths import (
+    MAX_FILES,
+    Candidate,
+    Selection,
+    check_name,
+    expected,
+    find_files,
+    locate,
+    read_file,
+    shown_path,
+)
+from toolfold.memory.documents.planning import ChunkPlan
+from toolfold.memory.documents.reading import ReadingProcess
+from toolfold.memory.documents.store import DocumentStore
+from toolfold.memory.inputs import Tags, check_limit, check_offset, clean_name, clean_tags
+from toolfold.memory.meaning import Meaning
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Told how many files are done, of how many, and which one is next; at the end, an empty text."""
+
+DEFAULT_PAGE: Final = 20
+
+READER: Final = 1
+"""Grows when files are read or cut otherwise: then all are read again."""
+
+# Clocks of file systems are coarse: a file may change twice in one of their steps.
+_FRESH_NS: Final = 2_000_000_000
+_MAX_TITLE_CHARS: Final = 200
+
+
+class Documents:
+    """What files say, remembered in one namespace: every chunk of a file is a note.
+
+    Memory's `search` and `recall` find them like any other; their type is "document", their source
+    is the path. `roots` are the folders that may be read; None stands for all, empty for none.
+
+    Every verb raises `BadInput` for a value that cannot be used, having changed nothing, and
+    `StoreError` when the store does not answer.
+    """
+
+    def __init__(
+        self,
+        store: DocumentStore,
+        meaning: Meaning,
+        *,
+        namespace: str,
+        roots: Sequence[Path] | None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._meaning = meaning
+        self._namespace = clean_name(namespace, "namespace")
+        self._roots = roots
+        self._clock = clock
+
+    async def ingest(
+        self,
+        path: str,
+        tags: Tags | None = None,
+        *,
+        pattern: str | None = None,
+        recursive: bool = True,
+        progress: Progress | None = None,
+    ) -> Ingested:
+        """Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text.
+
+        CSV and JSON are read too. Files that have not changed since cost nothing; of those that
+        have, only what is different is written. One that cannot be read is named with its reason,
+        and the others go on.
+
+        Of a folder, files are taken whose names are those of documents, or that match `pattern`
+        ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules are passed
+        over.
+
+        Raises:
+            NotFound: There is no such file or folder.
+        """
+        selection, wanted_tags = _selection(pattern, recursive=recursive), clean_tags(tags)
+        found = await anyio.to_thread.run_sync(_find, path, self._roots, selection)
+        count = _Count(failures=list(found.failures))
+        tell = progress or _nobody
+        async with ReadingProcess.running() as reading:
+            for number, candidate in enumerate(found.candidates):
+                tell(number, len(found.candidates), shown_path(candidate.path))
+                await self._ingest_one(candidate, wanted_tags, reading, count)
+        tell(len(found.candidates), len(found.candidates), "")
+        return count.result(await self._missing(found))
+
+    async def documents(self, limit: int = DEFAULT_PAGE, offset: int = 0) -> CompactDocuments:
+        """Return the documents that are remembered, by path; `total` counts all."""
+        limit, offset = check_limit(limit), check_offset(offset)
+        page = await self._store.page(self._namespace, limit=limit, offset=offset)
+        return CompactDocuments(tuple(map(compact, page.documents)), page.total)
+
+    async def forget_document(self, path: str) -> int:
+        """Forget a document, or all of a folder, there still or not; return how many notes went.
+
+        The files stay. Notes are deleted as `delete` does.
+
+        Raises:
+            NotFound: No document of that path is remembered.
+        """
+        place = shown_path(await anyio.to_thread.run_sync(expected, path, self._roots))
+        paths = await self._store.below(self._namespace, place)
+        if not paths:
+            raise NotFound(f"No document {path!r} is remembered. documents() lists those that are.")
+        return await self._store.forget(self._namespace, paths, now=self._clock())
+
+    async def _ingest_one(
+        self, candidate: Candidate, tags: tuple[str, ...], reading: ReadingProcess, count: "_Count"
+    ) -> None:
+        try:
+            name = check_name(candidate.path)
+            before = await self._store.find(self._namespace, name)
+            if before is not None and _is_current(before, candidate, tags):
+                count.unchanged += 1
+                return
+            await self._read(candidate, before, tags, reading, count)
+        except Unreadable as reason:
+            count.failures.append(Failure(shown_path(candidate.path), str(reason)))
+
+    async def _read(
+        self,
+        candidate: Candidate,
+        before: Document | None,
+        tags: tuple[str, ...],
+        reading: ReadingProcess,
+        count: "_Count",
+    ) -> None:
+        content, found = await anyio.to_thread.run_sync(read_file, candidate.path)
+        seen = _Seen(
+            digest=await anyio.to_thread.run_sync(_digest, content),
+            size=found.st_size,
+            modified_ns=_settled(found.st_mtime_ns, now=self._clock()),
+        )
+        if before is not None and seen.is_same(before) and _has_tags(before, tags):
+            await self._store.touch(
+                self._namespace, replace(before, size=seen.size, modified_ns=seen.modified_ns)
+            )
+            count.unchanged += 1
+            return
+        kind, read, chunks = await reading.read(content, candidate.path.name)
+        all_tags = tuple(dict.fromkeys((*(before.tags if before else ()), *tags)))
+        document = Document(
+            path=shown_path(candidate.path),
+            kind=kind,
+            title=(read.title or candidate.path.name)[:_MAX_TITLE_CHARS],
+            pages=read.pages,
+            size=seen.size,
+            modified_ns=seen.modified_ns,
+            digest=seen.digest,
+            reader=READER,
+            tags=all_tags,
+            chunks=len(chunks),
+            ingested=self._clock(),
+        )
+        await self._keep(document, chunks, count, is_new=before is None)
+
+    async def _keep(
+        self, document: Document, chunks: list[Chunk], count: "_Count", *, is_new: bool
+    ) -> None:
+        now = self._clock()
+        plan = ChunkPlan(document, chunks, now=now)
+        keys = await self._store.put(self._namespace, document, plan, now=now)
+        self._meaning.want(keys)
+        count.added += is_new
+        count.updated += not is_new
+        count.notes += plan.written
+
+    async def _missing(self, found: "_Found") -> list[str]:
+        remembered = await self._store.below(self._namespace, shown_path(found.place))
+        return await anyio.to_thread.run_sync(
+            lambda: [path for path in remembered if not Path(path).exists()]
+        )
+
+
+class _Count:
+    """What came of the files so far."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        self.failures = failures
+        self.added = self.updated = self.unchanged = self.notes = 0
+
+    def result(self, missing: Sequence[str]) -> Ingested:
+        return Ingested(
+            self.added,
+            self.updated,
+            self.unchanged,
+            self.notes,
+            tuple(self.failures),
+            tuple(missing),
+        )
+
+
+class _Found(NamedTuple):
+    place: Path
+    candidates: list[Candidate]
+    failures: list[Failure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A file as it was when it was read."""
+
+    digest: str
+    size: int
+    modified_ns: int
+
+    def is_same(self, before: Document) -> bool:
+        return (self.digest, READER) == (before.digest, before.reader)
+
+
+def _nobody(_done: int, _total: int, _what: str) -> None:
+    pass
+
+
+def _selection(pattern: str | None, *, recursive: bool) -> Selection:
+    if pattern is not None and (not isinstance(pattern, str) or not pattern.strip()):
+        raise BadInput('`pattern` is a text such as "*.rst" or "guide/*.md".')
+    return Selection(pattern=pattern, is_recursive=bool(recursive))
+
+
+def _find(path: str, roots: Sequence[Path] | None, selection: Selection) -> _Found:
+    place = locate(path, roots)
+    candidates: list[Candidate] = []
+    try:
+        for candidate in find_files(place, selection):
+            candidates.append(candidate)
+            if len(candidates) > MAX_FILES:
+                raise BadInput(
+                    f"More than {MAX_FILES:,} files in {path!r} are meant. Name a part of it, or "
+                    "give a `pattern`."
+                )
+    except Unreadable as reason:
+        return _Found(place, candidates, [Failure(shown_path(place), str(reason))])
+    return _Found(place, candidates, [])
+
+
+def _is_current(before: Document, candidate: Candidate, tags: tuple[str, ...]) -> bool:
+    return (
+        before.modified_ns == candidate.modified_ns
+        and before.size == candidate.size
+        and before.reader == READER
+        and _has_tags(before, tags)
+    )
+
+
+def _has_tags(before: Document, tags: tuple[str, ...]) -> bool:
+    return set(tags) <= set(before.tags)
+
+
+def _settled(modified_ns: int, *, now: float) -> int:
+    return 0 if modified_ns > now * 1e9 - _FRESH_NS else modified_ns
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,175 @@
+"""What the graph takes: shapes of values, said in the words of server-memory, and bounds. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from toolfold.errors import BadInput
+from toolfold.memory.graph.matching import whole
+from toolfold.memory.graph.models import Entity, Relation
+from toolfold.memory.graph.store import Observed
+from toolfold.memory.inputs import MAX_CONTENT_BYTES
+
+MAX_TEXTS: Final = 250_000
+MAX_CALL_BYTES: Final = 64 * 1024 * 1024
+MAX_DEPTH: Final = 10
+MAX_LINES: Final = 100_000
+MAX_FAULTS: Final = 1_000
+
+Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
+"""What a value must be: "string", a list of one shape, or an object with at least these keys."""
+
+_STRINGS: Final[Shape] = ["string"]
+ENTITY: Final[Shape] = {"name": "string", "entityType": "string", "observations": _STRINGS}
+ENTITY_GIVEN: Final[Shape] = {"name": "string", "entity_type": "string", "observations": _STRINGS}
+RELATION: Final[Shape] = {"from": "string", "to": "string", "relationType": "string"}
+
+ARGUMENTS: Final[Mapping[str, Mapping[str, Shape]]] = {
+    "create_entities": {"entities": [ENTITY]},
+    "create_relations": {"relations": [RELATION]},
+    "add_observations": {"observations": [{"entityName": "string", "contents": _STRINGS}]},
+    "delete_entities": {"entityNames": _STRINGS},
+    "delete_observations": {"deletions": [{"entityName": "string", "observations": _STRINGS}]},
+    "delete_relations": {"relations": [RELATION]},
+    "read_graph": {},
+    "search_nodes": {"query": "string"},
+    "open_nodes": {"names": _STRINGS},
+}
+"""What each of the nine tools takes."""
+
+_MISSING: Final = object()
+_KINDS: Final = (
+    (bool, "boolean"),
+    (str, "string"),
+    ((int, float), "number"),
+    (Mapping, "object"),
+    (Sequence, "array"),
+    (type(None), "null"),
+)
+
+
+def check(tool: str, arguments: Mapping[str, Any]) -> None:
+    """Check the arguments of one of the nine tools.
+
+    Raises:
+        BadInput: As `check_shape`.
+    """
+    check_shape(dict(ARGUMENTS[tool]), arguments)
+
+
+def check_shape(shape: Shape, value: object) -> None:
+    """Check a value from outside; what an object has beside its shape does not matter.
+
+    Raises:
+        BadInput: Something is missing or of another kind, and each such place is named on a line.
+            Or there is too much of it.
+    """
+    faults = list(islice(_faults(shape, value, ""), MAX_FAULTS))
+    if faults:
+        raise BadInput("\n".join(faults))
+    _check_size(value)
+
+
+def entities_of(values: Sequence[Mapping[str, Any]]) -> list[Entity]:
+    """Return entities of checked values."""
+    return [
+        Entity(whole(each["name"]), whole(each["entityType"]), texts(each["observations"]))
+        for each in values
+    ]
+
+
+def relations_of(values: Sequence[Mapping[str, Any]]) -> list[Relation]:
+    """Return relations of checked values."""
+    return [
+        Relation(whole(each["from"]), whole(each["to"]), whole(each["relationType"]))
+        for each in values
+    ]
+
+
+def observed(values: Sequence[Mapping[str, Any]], key: str) -> list[Observed]:
+    """Return what was observed of which entity, of checked values."""
+    return [Observed(whole(each["entityName"]), texts(each[key])) for each in values]
+
+
+def texts(values: Sequence[str]) -> tuple[str, ...]:
+    """Return checked texts."""
+    return tuple(map(whole, values))
+
+
+def lines_of(value: str | Sequence[str]) -> Sequence[str]:
+    """Return the lines of a file that is given as a text or as lines.
+
+    Raises:
+        BadInput: It is neither, or too large for one import.
+    """
+    if isinstance(value, str):
+        value = value.removeprefix("\ufeff").split("\n")
+    faults = list(islice(_faults(["string"], value, "lines"), MAX_FAULTS))
+    if faults:
+        raise BadInput("\n".join(faults))
+    size = sum(map(len, value))
+    if len(value) > MAX_LINES or size > MAX_CALL_BYTES:
+        raise BadInput(
+            f"{len(value):,} lines with {size:,} characters are too much for one import: "
+            f"{MAX_LINES:,} and {MAX_CALL_BYTES:,} are the most. Nothing was changed; import them "
+            "in parts. What is there already is not doubled."
+        )
+    return value
+
+
+def check_depth(value: object) -> int:
+    """Return how far to go.
+
+    Raises:
+        BadInput: It is no whole number from 1 to `MAX_DEPTH`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_DEPTH:
+        raise BadInput(f"`depth` is a whole number from 1 to {MAX_DEPTH}, not {value!r:.60}.")
+    return value
+
+
+def _faults(shape: Shape, value: object, path: str) -> Iterator[str]:
+    expected = shape if isinstance(shape, str) else "array" if isinstance(shape, list) else "object"
+    received = _kind(value)
+    if received != expected:
+        place = f" at {path}" if path else ""
+        yield f"Invalid input: expected {expected}, received {received}{place}"
+    elif isinstance(shape, list) and isinstance(value, Sequence):
+        for number, part in enumerate(value):
+            yield from _faults(shape[0], part, f"{path}[{number}]")
+    elif isinstance(shape, dict) and isinstance(value, Mapping):
+        for key, part in shape.items():
+            yield from _faults(part, value.get(key, _MISSING), f"{path}.{key}" if path else key)
+
+
+def _kind(value: object) -> str:
+    if value is _MISSING:
+        return "undefined"
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), type(value).__name__)
+
+
+def _check_size(value: object) -> None:
+    count = size = 0
+    for text in _strings(value):
+        count, size = count + 1, size + len(text)
+        if len(text) > MAX_CONTENT_BYTES:
+            raise BadInput(
+                f"A text of {len(text):,} characters is too long for the graph, where "
+                f"{MAX_CONTENT_BYTES:,} are the most. Nothing was changed; tell what matters of it."
+            )
+    if count > MAX_TEXTS or size > MAX_CALL_BYTES:
+        raise BadInput(
+            f"{count:,} texts with {size:,} characters are too much for one call: {MAX_TEXTS:,} "
+            f"and {MAX_CALL_BYTES:,} are the most. Nothing was changed; make several calls."
+        )
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _strings(part)
+    elif isinstance(value, Sequence):
+        for part in value:
+            yield from _strings(part)

@@ -1,0 +1,263 @@
+"""The knowledge graph: what is known of people and things, and how they have to do with each other.
+
+Nine of its verbs are the tools of server-memory, with the same answers; see `tools` for how they
+are served under its name.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from toolfold.errors import NotFound
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.memory.graph import jsonl
+from toolfold.memory.graph.answers import done, entity_json, graph_json, relation_json
+from toolfold.memory.graph.inputs import (
+    ENTITY_GIVEN,
+    check,
+    check_depth,
+    check_shape,
+    entities_of,
+    lines_of,
+    observed,
+    relations_of,
+    texts,
+)
+from toolfold.memory.graph.matching import whole
+from toolfold.memory.graph.mentioning import phrases
+from toolfold.memory.graph.mentions import find_mentions
+from toolfold.memory.graph.models import (
+    Entity,
+    GraphPath,
+    GraphSearchResult,
+    ImportReport,
+    Neighbor,
+    Neighbors,
+    RankedEntity,
+    Relation,
+    Subgraph,
+)
+from toolfold.memory.graph.paths import around, shortest
+from toolfold.memory.graph.ranking import rank
+from toolfold.memory.graph.store import GraphStore
+from toolfold.memory.hashes import check_prefix
+from toolfold.memory.inputs import check_limit, clean_name, clean_query
+from toolfold.memory.models import CompactSearchResult
+from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.store import Store
+
+DEFAULT_LIMIT: Final = 10
+DEFAULT_NEIGHBORS: Final = 50
+
+
+class Graph:
+    """What is known in one namespace: entities, observations of them, relations between them.
+
+    Entities and relations are named by their own words; upper case counts. Every verb raises
+    `BadInput` for a value that cannot be used, having changed nothing, and `StoreError` when the
+    store does not answer.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        notes: Store,
+        *,
+        namespace: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._notes = notes
+        self._namespace = clean_name(namespace, "namespace")
+        self._clock = clock
+
+    async def create_entities(self, entities: Sequence[Mapping[str, Json]]) -> JsonObject:
+        """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
+
+        Returns `{"entities": […]}` with those that are new. One whose name is there already stays
+        as it is; `add_observations` adds to it.
+        """
+        check("create_entities", {"entities": entities})
+        added = await self._store.add_entities(self._namespace, entities_of(entities))
+        return {"entities": [entity_json(each) for each in added]}
+
+    async def create_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
+        """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
+
+        Returns `{"relations": […]}` with those that are new.
+        """
+        check("create_relations", {"relations": relations})
+        added = await self._store.add_relations(self._namespace, relations_of(relations))
+        return {"relations": [relation_json(each) for each in added]}
+
+    async def add_observations(self, observations: Sequence[Mapping[str, Json]]) -> JsonObject:
+        """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
+
+        Returns `{"results": [{"entityName": …, "addedObservations": […]}]}` with what is new.
+
+        Raises:
+            NotFound: There is no such entity; nothing was added to the others either.
+        """
+        check("add_observations", {"observations": observations})
+        wanted = observed(observations, "contents")
+        added = await self._store.add_observations(self._namespace, wanted)
+        return {
+            "results": [
+                {"entityName": each.name, "addedObservations": list(new)}
+                for each, new in zip(wanted, added, strict=True)
+            ]
+        }
+
+    async def delete_entities(self, entityNames: Sequence[str]) -> JsonObject:
+        """Delete entities, and all relations that begin or end at them, for good."""
+        check("delete_entities", {"entityNames": entityNames})
+        await self._store.delete_entities(self._namespace, texts(entityNames))
+        return done("Entities")
+
+    async def delete_observations(self, deletions: Sequence[Mapping[str, Json]]) -> JsonObject:
+        """Delete for good: `[{"entityName": "Ada", "observations": ["likes tea"]}]`."""
+        check("delete_observations", {"deletions": deletions})
+        wanted = observed(deletions, "observations")
+        await self._store.delete_observations(self._namespace, wanted)
+        return done("Observations")
+
+    async def delete_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
+        """Delete relations for good; they are told as for `create_relations`."""
+        check("delete_relations", {"relations": relations})
+        await self._store.delete_relations(self._namespace, relations_of(relations))
+        return done("Relations")
+
+    async def read_graph(self) -> JsonObject:
+        """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
+        return graph_json(await self._store.read(self._namespace))
+
+    async def search_nodes(self, query: str) -> JsonObject:
+        """Return entities that have exactly this text in their name, type or an observation.
+
+        Case does not matter. Relations that begin or end at one come with them. For what has some
+        of the words, best first, there is `search_graph`.
+        """
+        check("search_nodes", {"query": query})
+        return graph_json(await self._store.containing(self._namespace, whole(query)))
+
+    async def open_nodes(self, names: Sequence[str]) -> JsonObject:
+        """Return the entities of these names, and the relations that begin or end at one."""
+        check("open_nodes", {"names": names})
+        return graph_json(await self._store.open(self._namespace, texts(names)))
+
+    async def create_entity(
+        self, name: str, entity_type: str, observations: str | Sequence[str] | None = None
+    ) -> Entity:
+        """Make an entity, and return it as it is then.
+
+        If one of that name is there, it gets the observations that it lacks.
+        """
+        told = [observations] if isinstance(observations, str) else list(observations or ())
+        given = {"name": name, "entity_type": entity_type, "observations": told}
+        check_shape(ENTITY_GIVEN, given)
+        entity = Entity(whole(name), whole(entity_type), texts(told))
+        await self._store.merge(self._namespace, Subgraph((entity,)))
+        found = await self._store.open(self._namespace, [entity.name])
+        return found.entities[0] if found.entities else entity
+
+    async def search_graph(self, query: str, limit: int = DEFAULT_LIMIT) -> GraphSearchResult:
+        """Return the entities that have words of a query, best first; `total` counts all.
+
+        Words in names count most, then in types, then in observations; rare ones more than common
+        ones, and other forms of a word like the word. Scores are from 0 to 1.
+        """
+        limit, words = check_limit(limit), telling_words(clean_query(query).replace("_", " "))
+        hits = await self._store.word_hits(self._namespace, words)
+        scores = rank(hits, count=await self._store.count(self._namespace)) if words else []
+        shown = scores[:limit]
+        entities = await self._store.load(self._namespace, [each.key for each in shown])
+        best = [
+            RankedEntity(*entities[each.key], each.score) for each in shown if each.key in entities
+        ]
+        return GraphSearchResult(tuple(best), len(scores), query)
+
+    async def neighbors(
+        self, name: str, depth: int = 1, limit: int = DEFAULT_NEIGHBORS
+    ) -> Neighbors:
+        """Return what is at most `depth` relations away from an entity, nearest first.
+
+        Relations count in both directions. Each neighbour says by which relation it was reached.
+
+        Raises:
+            NotFound: Neither an entity nor a relation has that name.
+        """
+        name, depth, limit = self._name(name), check_depth(depth), check_limit(limit)
+        steps = await around(name, self._relations_of, depth=depth)
+        if not steps:
+            await self._check_known(name)
+        some = list(steps.items())[:limit]
+        types = await self._store.types_of(self._namespace, [each for each, _ in some])
+        found = [Neighbor(each, types.get(each), step.distance, step.via) for each, step in some]
+        return Neighbors(name, tuple(found), len(steps))
+
+    async def shortest_path(self, source: str, target: str) -> GraphPath:
+        """Return how two entities hang together, by as few relations as possible.
+
+        Relations count in both directions. Without a connection the path is empty.
+
+        Raises:
+            NotFound: Neither an entity nor a relation has one of these names.
+        """
+        source, target = self._name(source), self._name(target)
+        found = await shortest(source, target, self._relations_of)
+        if found is None or source == target:
+            await self._check_known(source)
+            await self._check_known(target)
+        names, relations = found or ((), ())
+        return GraphPath(source, target, tuple(names), tuple(relations))
+
+    async def mentions(self, name: str, limit: int = DEFAULT_LIMIT) -> CompactSearchResult:
+        """Return the notes that mention an entity, best first; `total` counts all that were found.
+
+        A note mentions it if the words of its name stand there one after the other, in any case.
+        They are looked for among the 1,000 notes that match these words best.
+        """
+        name, limit = self._name(name), check_limit(limit)
+        return await find_mentions(
+            self._notes, self._namespace, name, limit=limit, now=self._clock()
+        )
+
+    async def entities_of(self, hash: str) -> tuple[Entity, ...]:
+        """Return the entities that a note mentions, in the order in which it does.
+
+        Raises:
+            NotFound: There is no such note, or there are several.
+        """
+        note = await self._notes.get(self._namespace, check_prefix(hash))
+        spoken = phrases(note.content)
+        found = await self._store.spoken(self._namespace, spoken)
+        return tuple(entity for phrase in spoken for entity in found.get(phrase, ()))
+
+    async def export_jsonl(self) -> str:
+        """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
+        return jsonl.written(await self._store.read(self._namespace))
+
+    async def import_jsonl(self, lines: str | Sequence[str]) -> ImportReport:
+        """Take over the lines of a file of server-memory, and say what was new.
+
+        An entity that is there already gets the observations that it lacks. A line that cannot be
+        used is named, and the others are taken.
+        """
+        graph, faults = jsonl.read(lines_of(lines))
+        merged = await self._store.merge(self._namespace, graph)
+        return ImportReport(*merged, tuple(faults))
+
+    def _name(self, value: str) -> str:
+        check_shape({"name": "string"}, {"name": value})
+        return whole(value)
+
+    async def _relations_of(self, names: Sequence[str]) -> Sequence[Relation]:
+        return await self._store.relations_of(self._namespace, names)
+
+    async def _check_known(self, name: str) -> None:
+        found = await self._store.open(self._namespace, [name])
+        if not found.entities and not await self._relations_of([name]):
+            near = await self.search_graph(name, limit=3)
+            names = ", ".join(repr(each.name) for each in near.entities)
+            hint = f"Did you mean {names}?" if names else "`search_graph` finds entities by words."
+            raise NotFound(f"No entity is named {name!r}. {hint}")

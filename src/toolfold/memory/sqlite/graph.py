@@ -1,0 +1,142 @@
+"""Keep knowledge graphs in a SQLite file."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from toolfold.memory.graph.models import Entity, Relation, Subgraph
+from toolfold.memory.graph.store import Merged, Observed, WordHit
+from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.graph_index import words_table
+from toolfold.memory.sqlite.graph_rows import (
+    containing,
+    graph_id,
+    named,
+    read_all,
+    read_around,
+    read_entities,
+    relations_of,
+    spoken,
+    text_of,
+)
+from toolfold.memory.sqlite.graph_writer import GraphWriter
+
+_T = TypeVar("_T")
+
+
+class SqliteGraphStore:
+    """Implements `GraphStore` over one file, which is to be running as long as this is."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    async def add_entities(self, namespace: str, entities: Sequence[Entity]) -> list[Entity]:
+        return await self._write(namespace, lambda writer: writer.add_entities(entities))
+
+    async def add_relations(self, namespace: str, relations: Sequence[Relation]) -> list[Relation]:
+        return await self._write(namespace, lambda writer: writer.add_relations(relations))
+
+    async def add_observations(
+        self, namespace: str, observed: Sequence[Observed]
+    ) -> list[tuple[str, ...]]:
+        return await self._write(namespace, lambda writer: writer.add_observations(observed))
+
+    async def merge(self, namespace: str, graph: Subgraph) -> Merged:
+        return await self._write(namespace, lambda writer: writer.merge(graph))
+
+    async def delete_entities(self, namespace: str, names: Sequence[str]) -> None:
+        await self._write(namespace, lambda writer: writer.delete_entities(names))
+
+    async def delete_observations(self, namespace: str, observed: Sequence[Observed]) -> None:
+        await self._write(namespace, lambda writer: writer.delete_observations(observed))
+
+    async def delete_relations(self, namespace: str, relations: Sequence[Relation]) -> None:
+        await self._write(namespace, lambda writer: writer.delete_relations(relations))
+
+    async def read(self, namespace: str) -> Subgraph:
+        return await self._read(namespace, read_all, Subgraph())
+
+    async def open(self, namespace: str, names: Sequence[str]) -> Subgraph:
+        def work(connection: sqlite3.Connection, graph: int) -> Subgraph:
+            found = named(connection, graph, names).values()
+            return read_around(connection, graph, [each for numbers in found for each in numbers])
+
+        return await self._read(namespace, work, Subgraph())
+
+    async def containing(self, namespace: str, query: str) -> Subgraph:
+        def work(connection: sqlite3.Connection, graph: int) -> Subgraph:
+            return read_around(connection, graph, containing(connection, graph, query))
+
+        return await self._read(namespace, work if query else read_all, Subgraph())
+
+    async def word_hits(self, namespace: str, words: Sequence[str]) -> list[list[WordHit]]:
+        def work(connection: sqlite3.Connection, graph: int) -> list[list[WordHit]]:
+            return [_word_hits(connection, graph, word) for word in words]
+
+        return await self._read(namespace, work, [[] for _ in words])
+
+    async def load(self, namespace: str, keys: Sequence[int]) -> dict[int, Entity]:
+        def work(connection: sqlite3.Connection, graph: int) -> dict[int, Entity]:
+            return read_entities(connection, graph, keys)
+
+        return await self._read(namespace, work, {})
+
+    async def count(self, namespace: str) -> int:
+        return await self._read(namespace, _count, 0)
+
+    async def relations_of(self, namespace: str, names: Sequence[str]) -> list[Relation]:
+        def work(connection: sqlite3.Connection, graph: int) -> list[Relation]:
+            return relations_of(connection, graph, set(names))
+
+        return await self._read(namespace, work, [])
+
+    async def types_of(self, namespace: str, names: Sequence[str]) -> Mapping[str, str]:
+        def work(connection: sqlite3.Connection, graph: int) -> dict[str, str]:
+            first = [numbers[0] for numbers in named(connection, graph, names).values()]
+            entities = read_entities(connection, graph, first).values()
+            return {entity.name: entity.entity_type for entity in entities}
+
+        return await self._read(namespace, work, {})
+
+    async def spoken(self, namespace: str, phrases: Sequence[str]) -> dict[str, list[Entity]]:
+        def work(connection: sqlite3.Connection, graph: int) -> dict[str, list[Entity]]:
+            found = spoken(connection, graph, phrases)
+            entities = read_entities(connection, graph, [number for _, number in found])
+            by_phrase: dict[str, list[Entity]] = {}
+            for phrase, number in found:
+                by_phrase.setdefault(phrase, []).append(entities[number])
+            return by_phrase
+
+        return await self._read(namespace, work, {})
+
+    async def _read(
+        self, namespace: str, work: Callable[[sqlite3.Connection, int], _T], nothing: _T
+    ) -> _T:
+        """Do `work` on the graph of a namespace, or return what stands for an empty one."""
+
+        def found(connection: sqlite3.Connection) -> _T:
+            graph = graph_id(connection, namespace)
+            return nothing if graph is None else work(connection, graph)
+
+        return await self._file.read(found)
+
+    async def _write(self, namespace: str, work: Callable[[GraphWriter], _T]) -> _T:
+        return await self._file.write(lambda connection: work(GraphWriter(connection, namespace)))
+
+
+def _word_hits(connection: sqlite3.Connection, graph: int, word: str) -> list[WordHit]:
+    words = words_table(graph)
+    rows = connection.execute(
+        f"SELECT entity, place, CASE place WHEN 'name' THEN graph_texts.text ELSE '' END "
+        f"FROM {words} JOIN graph_texts ON number = {words}.rowid WHERE {words} MATCH ?",
+        ('"' + word.replace('"', '""') + '"',),
+    )
+    return [WordHit(key, place, text_of(name)) for key, place, name in rows]
+
+
+def _count(connection: sqlite3.Connection, graph: int) -> int:
+    [count] = connection.execute(
+        "SELECT count(*) FROM graph_texts WHERE graph = ? AND place = 'name'", (graph,)
+    ).fetchone()
+    found: int = count
+    return found

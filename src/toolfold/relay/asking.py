@@ -1,0 +1,132 @@
+"""Ask the daemon for memory, and wait for the answer: for scripts, commands and hooks."""
+
+import select
+import time
+
+from toolfold.relay.daemon import DaemonHandle
+from toolfold.relay.link import Link
+from toolfold.relay.wire import LONGEST_LINE, decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+
+class NoDaemon(Exception):
+    """There is no daemon, or none could be started; the message says why."""
+
+
+class Interrupted(Exception):
+    """The daemon ended before it answered."""
+
+
+class TooLong(Exception):
+    """What is asked does not fit into a line."""
+
+
+class Asking:
+    """A connection to the daemon on which one question is asked at a time.
+
+    The daemon is started if it does not run, and found again if it ended since the last question.
+    """
+
+    def __init__(self, world: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
+        self._link = Link(DaemonHandle(environ), world, environ, self, kind="verbs")
+        self._is_ready = False
+        self._answers: list[dict[str, Any]] = []
+        self._refusal: str | None = None
+        self._asked = 0
+
+    def ask(
+        self, question: "dict[str, Any]", *, timeout_s: float | None = None
+    ) -> "Iterator[dict[str, Any]]":
+        """Give what the daemon says to a question, in order; the last part is the answer.
+
+        Raises:
+            NoDaemon: None could be reached; the question was not asked.
+            Interrupted: It ended before it answered; whether it did what was asked is not known.
+            TooLong: The question is; it was not asked.
+            TimeoutError: It did not answer in time.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._be_ready(deadline)
+        self._asked += 1
+        line = encode({**question, "id": self._asked})
+        if len(line) > LONGEST_LINE:
+            raise TooLong(f"{len(line):,} bytes are too many: {LONGEST_LINE:,} are the most.")
+        self._link.send(line)
+        while True:
+            part = self._next(deadline)
+            if part.get("id") == self._asked:
+                yield part
+                if "value" in part or "error" in part:
+                    return
+
+    def close(self) -> None:
+        """Leave the daemon."""
+        self._link.close()
+        self._is_ready = False
+
+    def _be_ready(self, deadline: float | None) -> None:
+        self._refusal = None
+        self._hear_what_is_there()
+        while not self._is_ready:
+            if self._refusal is not None:
+                raise NoDaemon(self._refusal)
+            self._link.reach()
+            self._wait(deadline)
+        self._answers.clear()
+
+    def _hear_what_is_there(self) -> None:
+        """Notice that the daemon has gone since the last question."""
+        while self._link.socket and select.select([self._link.socket], [], [], 0)[0]:
+            self._link.hear()
+
+    def _next(self, deadline: float | None) -> "dict[str, Any]":
+        while not self._answers:
+            if not self._is_ready:
+                raise Interrupted
+            self._wait(deadline)
+        return self._answers.pop(0)
+
+    def _wait(self, deadline: float | None) -> None:
+        """Wait until something happens, and take it in."""
+        patience_s = self._link.patience_s
+        if deadline is not None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                self.close()
+                raise TimeoutError
+            patience_s = left_s if patience_s is None else min(left_s, patience_s)
+        link = self._link.socket
+        if link is None:
+            time.sleep(patience_s or 0)
+        else:
+            sinks = [link] if self._link.has_unsent else []
+            readable, writable, _ = select.select([link], sinks, [], patience_s)
+            if writable:
+                self._link.flush()
+            if readable:
+                self._link.hear()
+        self._link.step()
+
+    def lost_calls(self) -> list[str]:
+        """Nothing is ever lost here: whoever asks is told."""
+        return []
+
+    def greeted(self, _reports: "dict[str, Any]") -> None:
+        """The daemon is ready."""
+        self._is_ready = True
+
+    def heard(self, line: bytes) -> None:
+        """The daemon said something."""
+        self._answers.append(decode(line) or {})
+
+    def parted(self) -> None:
+        """The daemon is gone."""
+        self._is_ready = False
+
+    def gave_up(self, reason: str) -> None:
+        """There is no daemon."""
+        self._refusal = reason
