@@ -17,7 +17,6 @@ from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
-from toolfold.catalog.tool import ListedTool, Returned
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
@@ -29,7 +28,6 @@ from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
-from toolfold.memory import definitions
 from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.meaning import Meaning as NoteMeaning
 from toolfold.memory.meaning import reembed
@@ -37,7 +35,8 @@ from toolfold.memory.memories import Memories
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.verbs import VERBS, Services, Verb
+from toolfold.memory.verbs import Services
+from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
@@ -231,29 +230,10 @@ def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:
 
         return answer
 
-    modules = dict.fromkeys(verb.module for verb in VERBS.values())
     return [
-        BuiltIn(
-            name=module,
-            tools=tuple(_listed(verb) for verb in VERBS.values() if verb.module == module),
-            answer=answer_in(module),
-            show=as_text,
-        )
-        for module in modules
+        BuiltIn(name=module, tools=tools, answer=answer_in(module), show=as_text)
+        for module, tools in built_in_tools().items()
     ]
-
-
-def _listed(verb: Verb) -> ListedTool:
-    return ListedTool(
-        name=verb.name,
-        description=definitions.description(verb),
-        input_schema=definitions.input_schema(verb),
-        read_only=verb.effect == "reads",
-        destructive=verb.effect in {"removes", "destroys"},
-        idempotent=verb.may_repeat,
-        positional=definitions.positional(verb),
-        returned=Returned(*definitions.returned(verb)),
-    )
 
 
 def _file_name(server: str) -> str:

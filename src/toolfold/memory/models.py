@@ -59,7 +59,7 @@ class Note(Draft):
     updated: float
     version: int = 1
     deleted: float | None = None
-    """When it was deleted; such a note is found by nobody, and can be restored."""
+    """When it was deleted or archived; such a note is not found, and can be restored."""
 
 
 class CompactMemory(NamedTuple):

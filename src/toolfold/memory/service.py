@@ -34,11 +34,15 @@ from toolfold.memory.models import (
 )
 from toolfold.memory.ranking.words import STOP_WORDS, telling_words
 from toolfold.memory.store import Filter, Store
+from toolfold.memory.usage import Usage
 from toolfold.memory.when.calendar import Calendar
 from toolfold.memory.when.phrases import describe
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_PAGE: Final = 20
+
+# Of what a search returns, so much is taken to have been of use.
+_BEST_SHOWN: Final = 5
 
 
 class Memory:
@@ -61,8 +65,10 @@ class Memory:
         clock: Callable[[], float] = time.time,
         zone: tzinfo | None = None,
         week_start: int = 0,
+        usage: Usage | None = None,
     ) -> None:
         self._store = store
+        self._usage = usage
         self._meaning = meaning
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
@@ -261,10 +267,15 @@ class Memory:
     async def get(self, hash: str) -> Note:
         """Return a whole note by its hash, or by one that it had before it was updated.
 
+        One that is archived is returned too; `restore` has it found again.
+
         Raises:
             NotFound: There is none, it is deleted, or there are several, which the message names.
         """
-        return await self._store.get(self._namespace, check_prefix(hash))
+        note = await self._store.get(self._namespace, check_prefix(hash))
+        if self._usage is not None:
+            self._usage.got(self._namespace, note.hash)
+        return note
 
     async def history(self, hash: str) -> tuple[Note, ...]:
         """Return every version of a note, oldest first; the last is how it is now.
@@ -400,7 +411,13 @@ class Memory:
         explain: bool = False,
     ) -> Sequence[CompactSearchResult]:
         wishes = [_wish(query, wanted, min_score, explain) for query in queries]
-        return await self._finder.find(wishes, limit=check_limit(limit))
+        found = await self._finder.find(wishes, limit=check_limit(limit))
+        if self._usage is not None:
+            for wish, result in zip(wishes, found, strict=True):
+                if wish.query:
+                    best = result.memories[:_BEST_SHOWN]
+                    self._usage.shown(self._namespace, (each.hash for each in best))
+        return found
 
 
 def _wish(query: str, wanted: Filter, min_score: float, explain: bool) -> Wish:

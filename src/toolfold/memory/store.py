@@ -145,6 +145,8 @@ class Store(Protocol):
     async def get(self, namespace: str, hash_prefix: str) -> Note:
         """Return a note by its hash, or by one that an earlier version of it had.
 
+        One that a consolidation archived is returned as well, though nothing else finds it.
+
         Raises:
             NotFound: There is none, or it is deleted.
         """

@@ -29,7 +29,7 @@ def influence(note: Studied, *, now: float) -> float:
     """Return what the quality of a note should count."""
     faded_days = max(0.0, idle_days(note, now=now) - _GRACE_DAYS)
     half_life = _HALF_LIFE_DAYS * (0.5 + note.quality) * (1 + note.gets / _GETS_PER_HALF_LIFE)
-    share = _LEAST_SHARE + (1 - _LEAST_SHARE) * 0.5 ** (faded_days / half_life)
+    share: float = _LEAST_SHARE + (1 - _LEAST_SHARE) * 0.5 ** (faded_days / half_life)
     return note.quality * round(share * _STEPS) / _STEPS
 
 

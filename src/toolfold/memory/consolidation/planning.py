@@ -63,6 +63,14 @@ class Thought:
     occurrences: Mapping[str, int]
     """How many of the notes that stay have a word."""
 
+    @property
+    def findings(self) -> tuple[bytes, ...]:
+        """The names of all patterns and clusters."""
+        return (
+            *(each.name for each in self.patterns),
+            *(each.name for each in self.clusters),
+        )
+
 
 def think(
     notes: Sequence[Studied], strategy: Strategy, *, now: float, progress: Progress
@@ -102,7 +110,7 @@ def make_plan(thought: Thought) -> Plan:
         archive=tuple(note.key for note in thought.archive),
         links=tuple((each.note.key, each.other.key) for each in thought.associations),
         influence=thought.influence,
-        findings=tuple(each.name for each in (*thought.patterns, *thought.clusters)),
+        findings=thought.findings,
         seen={key: thought.notes[key].seen for key in sorted(touched)},
     )
 
@@ -169,7 +177,8 @@ def _unlinked(notes: Sequence[Studied], pairs: Iterable[Pair]) -> list[Associate
         each
         for each in both
         if not (each.note.is_pinned or each.other.is_pinned)
-        and not (each.other.seen.hash in each.note.links and each.note.seen.hash in each.other.links)
+        and each.other.seen.hash not in each.note.links
+        and each.note.seen.hash not in each.other.links
     ]
 
 

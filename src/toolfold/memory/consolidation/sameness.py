@@ -95,7 +95,11 @@ def _bare(word: str) -> str:
     while word:
         if word[-1] in _CLOSING and word.strip(_CLOSING):
             word = word[:-1]
-        elif len(word) > 1 and word[-1] in ")]" and word.count(word[-1]) > word.count("(["[")]".index(word[-1])]):
+        elif (
+            len(word) > 1
+            and word[-1] in ")]"
+            and word.count(word[-1]) > word.count("(["[")]".index(word[-1])])
+        ):
             word = word[:-1]
         else:
             break
