@@ -1,5 +1,6 @@
 """Composition root: Config in, running App out."""
 
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -28,12 +29,22 @@ from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
+from toolfold.memory.background import in_background
+from toolfold.memory.consolidation.schedule import keep_consolidating
+from toolfold.memory.consolidation.service import Consolidation
+from toolfold.memory.documents.service import Documents
+from toolfold.memory.events.service import Events
 from toolfold.memory.forms import as_named, as_text
+from toolfold.memory.graph.service import Graph
 from toolfold.memory.meaning import Meaning as NoteMeaning
 from toolfold.memory.meaning import reembed
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import MakeServices, Memories
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.consolidation import SqliteConsolidations
+from toolfold.memory.sqlite.documents import SqliteDocuments
+from toolfold.memory.sqlite.events import SqliteEvents
 from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
@@ -206,18 +217,33 @@ def reembed_memory(config: Config, progress: Callable[[int, int], None]) -> int:
 @asynccontextmanager
 async def _open_memory(
     path: Path, embedder: Embedder, settings: MemorySettings
-) -> AsyncIterator[Callable[[str], Services]]:
+) -> AsyncIterator[MakeServices]:
     file = SqliteFile(path)
     store = SqliteStore(file, patience_s=_PATIENCE_S)
+    consolidations = SqliteConsolidations(file)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
-    zone = ZoneInfo(settings.time_zone) if settings.time_zone else None
-    week_start = ("monday", "sunday").index(settings.week_start) * 6
+    calendar: dict[str, Any] = {
+        "zone": ZoneInfo(settings.time_zone) if settings.time_zone else None,
+        "week_start": ("monday", "sunday").index(settings.week_start) * 6,
+    }
+    roots = [Path(os.path.expanduser(root)) for root in settings.ingest_roots]  # noqa: PTH111
 
-    def make(namespace: str) -> Services:
-        notes = Memory(store, meaning, namespace=namespace, zone=zone, week_start=week_start)
-        return Services(notes=notes)
+    def make(namespace: str, is_guest: bool) -> Services:
+        documents = SqliteDocuments(file)
+        readable = roots if is_guest else None
+        return Services(
+            notes=Memory(store, meaning, namespace=namespace, **calendar),
+            events=Events(SqliteEvents(file), namespace=namespace, **calendar),
+            consolidation=Consolidation(store, consolidations, namespace=namespace),
+            documents=Documents(documents, meaning, namespace=namespace, roots=readable),
+            graph=Graph(SqliteGraphStore(file), store, namespace=namespace),
+        )
 
-    async with file.running(), store.running(), meaning.running():
+    async def consolidate() -> None:
+        if hours := settings.consolidate_hours:
+            await keep_consolidating(store, consolidations, every_hours=hours)
+
+    async with file.running(), store.running(), meaning.running(), in_background(consolidate):
         yield make
 
 
@@ -226,7 +252,8 @@ def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
         async def answer(name: str, arguments: JsonObject) -> Any:
-            return as_named(await memories.call(namespace, f"{module}.{name}", arguments))
+            path = f"{module}.{name}"
+            return as_named(await memories.call(namespace, path, arguments, is_guest=True))
 
         return answer
 

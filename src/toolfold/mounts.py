@@ -6,9 +6,9 @@ from toolfold.memory.verbs import VERBS, Verb
 
 
 def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
-    """Return the tools of each built-in module."""
+    """Return the tools of each built-in module. What destroys is left to the user."""
     modules: dict[str, tuple[ListedTool, ...]] = {}
-    for verb in VERBS.values():
+    for verb in (verb for verb in VERBS.values() if verb.effect != "destroys"):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
     return modules
 

@@ -26,6 +26,7 @@ MAX_NAME_CHARS: Final = 1_000
 """Of types, sources, threads and namespaces."""
 
 MAX_METADATA_BYTES: Final = 64 * 1024
+MAX_METADATA_DEPTH: Final = 50
 _MAX_INTEGER: Final = 2**63 - 1
 
 
@@ -107,8 +108,23 @@ def clean_metadata(value: Mapping[str, Json] | None) -> JsonObject:
             f"The metadata takes {size:,} bytes as JSON, and {MAX_METADATA_BYTES:,} are the most. "
             "Put what is long into the content."
         )
-    cleaned: JsonObject = json.loads(encoded)
-    return cleaned
+    return _check_depth(encoded)
+
+
+def _check_depth(encoded: str) -> JsonObject:
+    """Return what a JSON object says; it must be one that every door can give back."""
+    refusal = BadInput(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} levels.")
+    try:
+        cleaned: JsonObject = json.loads(encoded)
+    except RecursionError as error:
+        raise refusal from error
+    level: list[JsonObject | list[Json]] = [cleaned]
+    for _ in range(MAX_METADATA_DEPTH):
+        insides = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [part for inside in insides for part in inside if isinstance(part, dict | list)]
+        if not level:
+            return cleaned
+    raise refusal
 
 
 def clean_query(value: object) -> str:

@@ -2,9 +2,10 @@
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import anyio
 
@@ -18,8 +19,11 @@ _log = logging.getLogger(__name__)
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what it is."""
 
-OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[Callable[[str], Services]]]
-"""Opens the store, for the length of a context; yields what makes the services of a namespace."""
+MakeServices: TypeAlias = Callable[[str, bool], Services]
+"""Makes the services of a namespace, for guest code or for the user."""
+
+OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[MakeServices]]
+"""Opens the store, for the length of a context."""
 
 
 class Memories:
@@ -31,8 +35,8 @@ class Memories:
 
     def __init__(self, open_services: OpenServices) -> None:
         self._open = open_services
-        self._make: Callable[[str], Services] | None = None
-        self._services: dict[str, Services] = {}
+        self._make: MakeServices | None = None
+        self._services: dict[tuple[str, bool], Services] = {}
         self._fault = ""
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -53,63 +57,55 @@ class Memories:
         path: str,
         arguments: Mapping[str, Json],
         *,
+        is_guest: bool = False,
         progress: Progress | None = None,
     ) -> Any:
         """Answer a verb. What comes in pages comes as a tuple of them.
+
+        Guest code, and whoever else speaks for a model, reads only files that the user allows.
 
         Raises:
             NotFound: There is no such verb, or the note is not there.
             BadInput: An argument cannot be used; nothing was changed.
             StoreError: The store cannot be opened, or does not answer.
         """
-        answer = await self._bound(namespace, path, arguments, progress)
+        bound = _bind(path, arguments, progress)
+        answer = bound(await self.services(namespace, is_guest=is_guest))
         if inspect.isasyncgen(answer):
             return tuple([page async for page in answer])
         return await answer
 
     async def pages(
         self, namespace: str, path: str, arguments: Mapping[str, Json]
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Answer a verb page by page; one whose answer is whole gives one page.
 
         Raises:
             ToolfoldError: As `call`.
         """
-        answer = await self._bound(namespace, path, arguments, None)
+        bound = _bind(path, arguments, None)
+        answer = bound(await self.services(namespace))
         if inspect.isasyncgen(answer):
             async for page in answer:
                 yield page
         else:
             yield await answer
 
-    async def services(self, namespace: str) -> Services:
+    async def services(self, namespace: str, *, is_guest: bool = False) -> Services:
         """Return what serves a namespace.
 
         Raises:
             StoreError: The store cannot be opened.
         """
         make = self._make or await self._opened()
-        if namespace not in self._services:
-            self._services[namespace] = make(namespace)
-        return self._services[namespace]
+        key = namespace, is_guest
+        if key not in self._services:
+            self._services[key] = make(*key)
+        return self._services[key]
 
-    async def _bound(
-        self, namespace: str, path: str, arguments: Mapping[str, Json], progress: Progress | None
-    ) -> Any:
-        verb = VERBS.get(path)
-        if verb is None:
-            raise NotFound(f"Memory has no verb {path!r}.")
-        method = verb.of(await self.services(namespace))
-        signature = inspect.signature(method)
-        extra = {"progress": progress} if "progress" in signature.parameters and progress else {}
-        try:
-            signature.bind(**arguments)
-        except TypeError as error:
-            raise BadInput(f"{_call(verb, signature)}: {error}.") from error
-        return method(**arguments, **extra)
-
-    async def _opened(self) -> Callable[[str], Services]:
-        self._settled = anyio.Event()
+    async def _opened(self) -> MakeServices:
+        if self._settled.is_set():  # else somebody waits for it already
+            self._settled = anyio.Event()
         self._wanted.set()
         await self._settled.wait()
         if self._make is None:
@@ -134,6 +130,32 @@ class Memories:
                 self._settled.set()
 
 
-def _call(verb: Verb, signature: inspect.Signature) -> str:
-    names = [name for name in signature.parameters if name != "progress"]
-    return f"{verb.path} takes {', '.join(names) or 'nothing'}"
+def _bind(
+    path: str, arguments: Mapping[str, Json], progress: Progress | None
+) -> Callable[[Services], Any]:
+    """Return what begins to answer a verb."""
+    verb = VERBS.get(path)
+    if verb is None:
+        raise NotFound(f"Memory has no verb {path!r}.")
+    taken = _taken(verb)
+    try:
+        taken.signature.bind(**arguments)
+    except TypeError as error:
+        names = ", ".join(taken.signature.parameters) or "nothing"
+        raise BadInput(f"{verb.path} takes {names}: {error}.") from error
+    told = {"progress": progress} if taken.tells_progress and progress else {}
+    return lambda services: verb.of(services)(**arguments, **told)
+
+
+class _Taken(NamedTuple):
+    """What a verb takes from outside."""
+
+    signature: inspect.Signature
+    tells_progress: bool
+
+
+@cache
+def _taken(verb: Verb) -> _Taken:
+    _itself, *parameters = inspect.signature(verb.method).parameters.values()
+    given = [each for each in parameters if each.name != "progress"]
+    return _Taken(inspect.Signature(given), tells_progress=len(given) < len(parameters))

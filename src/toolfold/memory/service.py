@@ -421,8 +421,9 @@ class Memory:
 
 
 def _wish(query: str, wanted: Filter, min_score: float, explain: bool) -> Wish:
+    query = clean_query(query)
     return Wish(
-        query=clean_query(query),
+        query=query,
         wanted=wanted,
         min_score=check_share(min_score, "min_score"),
         is_explained=bool(explain),

@@ -4,6 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from toolfold.memory.consolidation.service import Consolidation
+from toolfold.memory.documents.service import Documents
+from toolfold.memory.events.service import Events
+from toolfold.memory.graph.service import Graph
 from toolfold.memory.service import Memory
 
 Effect: TypeAlias = Literal["reads", "adds", "changes", "removes", "destroys"]
@@ -15,6 +19,10 @@ class Services:
     """What serves one namespace."""
 
     notes: Memory
+    events: Events
+    consolidation: Consolidation
+    documents: Documents
+    graph: Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +93,55 @@ _NOTES: Final[Mapping[str, Effect]] = {
     "health": "reads",
 }
 
+_EVENTS: Final[Mapping[str, Effect]] = {
+    "record_event": "changes",
+    "recall_events": "reads",
+    "get_event": "reads",
+}
+
+_CONSOLIDATION: Final[Mapping[str, Effect]] = {
+    "consolidate": "changes",
+    "undo": "changes",
+    "consolidations": "reads",
+}
+
+_DOCUMENTS: Final[Mapping[str, Effect]] = {
+    "ingest": "adds",
+    "documents": "reads",
+    "forget_document": "removes",
+}
+
+# Under the names that others use; the rest of the graph is a module of its own.
+_GRAPH_IN_MEMORY: Final[Mapping[str, Effect]] = {"create_entity": "adds", "search_graph": "reads"}
+
+_GRAPH: Final[Mapping[str, Effect]] = {
+    "create_entities": "adds",
+    "create_relations": "adds",
+    "add_observations": "adds",
+    "delete_entities": "removes",
+    "delete_observations": "removes",
+    "delete_relations": "removes",
+    "read_graph": "reads",
+    "search_nodes": "reads",
+    "open_nodes": "reads",
+    **_GRAPH_IN_MEMORY,
+    "neighbors": "reads",
+    "shortest_path": "reads",
+    "mentions": "reads",
+    "entities_of": "reads",
+    "export_jsonl": "reads",
+    "import_jsonl": "adds",
+}
+
 VERBS: Final[Mapping[str, Verb]] = {
     verb.path: verb
     for verb in [
         *_verbs("notes", Memory, "memory", _NOTES),
+        *_verbs("events", Events, "events", _EVENTS),
+        *_verbs("consolidation", Consolidation, "consolidation", _CONSOLIDATION),
+        *_verbs("documents", Documents, "documents", _DOCUMENTS),
+        *_verbs("graph", Graph, "graph", _GRAPH_IN_MEMORY),
+        *_verbs("graph", Graph, "graph", _GRAPH, module="graph"),
     ]
 }
 """By path: `memory.search`."""

@@ -104,7 +104,7 @@ async def test_a_name_or_type_is_no_observation(graphs: GraphStore) -> None:
 async def test_observing_what_is_not_there_leaves_everything_as_it_was(graphs: GraphStore) -> None:
     await graphs.add_entities(NS, [entity("Ada")])
 
-    with pytest.raises(NotFound, match="^Entity with name Bob not found$"):
+    with pytest.raises(NotFound, match=r"^Entity with name Bob not found$"):
         await graphs.add_observations(NS, [Observed("Ada", ("new",)), Observed("Bob", ("new",))])
 
     assert (await graphs.read(NS)).entities == (entity("Ada"),)
@@ -231,6 +231,16 @@ async def test_what_is_found_brings_the_relations_that_touch_it(graphs: GraphSto
     await graphs.add_relations(NS, [out, relation("Bob", "knows", "Eve"), into])
 
     assert await graphs.containing(NS, "ADA") == Subgraph((entity("Ada"),), (out, into))
+
+
+async def test_searching_for_nothing_finds_all_but_relations_between_what_is_no_entity(
+    graphs: GraphStore,
+) -> None:
+    await graphs.add_entities(NS, [entity("Ada")])
+    touching = relation("Ada", "knows", "nobody")
+    await graphs.add_relations(NS, [relation("nobody", "knows", "nothing"), touching])
+
+    assert await graphs.containing(NS, "") == Subgraph((entity("Ada"),), (touching,))
 
 
 async def test_thousands_are_found_at_once_with_their_relations(graphs: GraphStore) -> None:

@@ -1,7 +1,7 @@
 """Ours beside the real server-memory: whatever is asked, the answers are the same."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.resources import files
 from itertools import count
@@ -14,9 +14,7 @@ from graphs import CALLS, GOOD_CALLS, real_server, running_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolfold.memory.graph.service import Graph
 from toolfold.memory.graph.tools import RESOURCE, TOOLS, call
-from toolfold.memory.sqlite.graph import SqliteGraphStore
 
 SURFACE = json.loads((files("toolfold.relay") / "surfaces" / "graph.json").read_text("utf-8"))
 LONG = [pytest.mark.soak, pytest.mark.timeout(3600)]
@@ -28,28 +26,31 @@ class Pair:
     def __init__(self, directory: Path, stack: ExitStack) -> None:
         self.file = directory / "real.jsonl"
         self.real = stack.enter_context(real_server(self.file))
-        portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
-        opening = running_graph(directory / "ours")
-        self._ours = stack.enter_context(portal.wrap_async_context_manager(opening))
-        self._run = portal.call
+        self._portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
+        self._opened = stack.enter_context(ExitStack())
+        self._directory = directory
         self._stories = count()
 
     def begin(self) -> None:
         self.file.unlink(missing_ok=True)
-        store, notes = self._ours._store, self._ours._notes
-        assert isinstance(store, SqliteGraphStore)
-        self.graph = Graph(store, notes, namespace=f"story {next(self._stories)}")
+        self._opened.close()
+        opening = running_graph(self._directory / f"story{next(self._stories)}")
+        self.graph = self._opened.enter_context(self._portal.wrap_async_context_manager(opening))
+
+    def run(self, verb: Callable[..., Any], *arguments: Any) -> Any:
+        return self._portal.call(verb, *arguments)
 
     def ask(self, tool: str, arguments: Any) -> None:
         """Put the same to both."""
-        answer = self._run(call, self.graph, tool, arguments)
+        answer = self.run(call, self.graph, tool, arguments)
         real = self.real.call(tool, arguments)
         assert answer.is_error == real.get("isError", False)
         assert [{"type": "text", "text": answer.text}] == real["content"]
         assert answer.structured == real.get("structuredContent")
 
     def export(self) -> str:
-        return self._run(self.graph.export_jsonl)
+        exported: str = self.run(self.graph.export_jsonl)
+        return exported
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_the_real_server_reads_our_export_as_the_same_graph(pair: Pair, examples
     def check(story: list[tuple[str, Any]]) -> None:
         pair.begin()
         for tool, arguments in story:
-            pair._run(call, pair.graph, tool, arguments)
+            pair.run(call, pair.graph, tool, arguments)
 
         pair.file.write_bytes(pair.export().encode())
 
@@ -110,7 +111,7 @@ def test_a_file_of_the_real_server_is_imported_and_exported_as_it_was(
             pair.real.call(tool, arguments)
         kept = pair.file.read_bytes().decode()
 
-        report = pair._run(pair.graph.import_jsonl, kept)
+        report = pair.run(pair.graph.import_jsonl, kept)
 
         assert report.faults == ()
         assert pair.export() == kept
@@ -136,7 +137,7 @@ def test_texts_of_many_observations_and_of_none_are_laid_out_alike(pair: Pair) -
 def test_arguments_may_be_left_out_where_none_are_needed(pair: Pair) -> None:
     pair.begin()
     for tool in ("read_graph", "search_nodes"):
-        ours = pair._run(call, pair.graph, tool, None)
+        ours = pair.run(call, pair.graph, tool, None)
         real = pair.real.ask("tools/call", {"name": tool})["result"]
         assert [ours.text] == [part["text"] for part in real["content"]]
 

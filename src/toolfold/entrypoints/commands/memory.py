@@ -14,7 +14,7 @@ from toolfold.memory.forms import as_text
 
 def store(arguments: Namespace) -> int:
     """Remember a text, from the command line or standard input."""
-    content = sys.stdin.read() if arguments.content in (None, "-") else arguments.content
+    content = _standard_input() if arguments.content in (None, "-") else arguments.content
     given = {
         "content": content,
         "tags": arguments.tags,
@@ -118,6 +118,13 @@ def _ask(
     arguments: Namespace, verb: str, given: dict[str, Any], *, may_repeat: bool = False
 ) -> Any:
     return ask(f"memory.{verb}", given, may_repeat=may_repeat, namespace=arguments.namespace)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"Standard input is not text: {error}.") from error
 
 
 def _filters(arguments: Namespace) -> dict[str, Any]:

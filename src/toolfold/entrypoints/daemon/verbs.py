@@ -13,7 +13,7 @@ from toolfold.errors import BadInput, ToolfoldError
 from toolfold.memory.background import in_background
 from toolfold.memory.forms import as_json
 from toolfold.memory.memories import Memories
-from toolfold.relay.wire import decode, encode, key_of
+from toolfold.relay.wire import LONGEST_LINE, decode, encode, key_of
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ class VerbServer:
                 await self._send(request_id, {"error": reason})
 
     async def _answers(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        if not request:
+            raise BadInput("This cannot be read: it is nested too deep, or a number is too long.")
         namespace, verb = request.get("namespace") or self.namespace, request.get("verb")
         arguments = request.get("arguments", {})
         if not (isinstance(namespace, str) and isinstance(verb, str)) or not isinstance(
@@ -91,4 +93,10 @@ class VerbServer:
                 await self._send(request_id, {"progress": said})
 
     async def _send(self, request_id: object, answer: dict[str, Any]) -> None:
-        await self.lines.send(encode({"id": request_id, **answer}))
+        line = encode({"id": request_id, **answer})
+        if len(line) > LONGEST_LINE:
+            raise BadInput(
+                f"The answer has {len(line):,} bytes, and {LONGEST_LINE:,} are the most. Ask for "
+                "less at once."
+            )
+        await self.lines.send(line)

@@ -42,6 +42,7 @@ _EMPHASIS: Final = re.compile(r"(?<!\w)(\*{1,3}|`{1,3})(\S(?:[^*`]*?\S)?)\1(?!\w
 # Before a number, a dash may be a minus.
 _LINE_MARK: Final = re.compile(r"^[ \t]*(?:[-*\u2022]|#{1,6})\s+(?=[^\W\d])", re.MULTILINE)
 _OPENING: Final = "\"'(["
+_OPENED: Final = {")": "(", "]": "["}
 _CLOSING: Final = "\"'.,;:!"
 _MAX_CHARS: Final = 20_000
 _MAX_WORD_CHARS: Final = 200
@@ -92,20 +93,19 @@ def _bare(word: str) -> str:
     if len(word) > _MAX_WORD_CHARS:
         return word
     word = word.lstrip(_OPENING) or word
-    while word:
-        if word[-1] in _CLOSING and word.strip(_CLOSING):
-            word = word[:-1]
-        elif (
-            len(word) > 1
-            and word[-1] in ")]"
-            and word.count(word[-1]) > word.count("(["[")]".index(word[-1])])
-        ):
-            word = word[:-1]
-        else:
-            break
+    while _only_parts(word):
+        word = word[:-1]
     if word.endswith("?") and word.strip("?"):
         return f"{_bare(word.rstrip('?'))} ?"
     return word
+
+
+def _only_parts(word: str) -> bool:
+    """Whether the last mark of a word only parts it from the next."""
+    last = word[-1:]
+    if last in ")]" and len(word) > 1:
+        return word.count(last) > word.count(_OPENED[last])
+    return last in _CLOSING and bool(word.strip(_CLOSING))
 
 
 def _folded(word: str, *, is_loud: bool) -> str:

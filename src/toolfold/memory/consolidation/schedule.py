@@ -1,6 +1,7 @@
 """Consolidate every namespace now and then, in the background."""
 
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -38,7 +39,7 @@ async def keep_consolidating(
     Raises:
         BadInput: The strategy or the number of hours cannot be used.
     """
-    if isinstance(every_hours, bool) or not 0 < every_hours < float("inf"):
+    if isinstance(every_hours, bool) or not 0 < every_hours < math.inf:
         raise BadInput(f"`every_hours` is a number above 0, not {every_hours!r}.")
     schedule = Schedule(
         notes,
@@ -48,7 +49,8 @@ async def keep_consolidating(
         clock=clock,
     )
     while True:
-        await anyio.sleep(await schedule.run_due())
+        wait_s = await schedule.run_due()
+        await anyio.sleep(wait_s)
 
 
 class Schedule:

@@ -140,6 +140,6 @@ def _check_duration(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput(f"`duration_ms` is a number of milliseconds, not {type(value).__name__}.")
-    if not (math.isfinite(value) and 0 <= value):
+    if not (math.isfinite(value) and value >= 0):
         raise BadInput(f"`duration_ms` is a number of milliseconds from 0 on, not {value!r}.")
     return float(value)

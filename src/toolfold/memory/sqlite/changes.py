@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from toolfold.memory.models import LinkKind
 from toolfold.memory.consolidation.models import ConsolidationCounts
 from toolfold.memory.consolidation.store import Merge, Plan, Seen
+from toolfold.memory.models import LinkKind
 from toolfold.memory.sqlite.writer import NoteWriter, next_change
 from toolfold.memory.store import Change
 
 _INSERT: Final = """
-    INSERT INTO consolidation_changes (consolidation, number, kind, before, after, other, link, hash)
+    INSERT INTO consolidation_changes
+        (consolidation, number, kind, before, after, other, link, hash)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _NUMBERS_AT_ONCE: Final = 500

@@ -271,6 +271,7 @@ def _wait_s(
         (namespace, turn.holder, now),
     ).fetchone()
     if held is not None:
-        return max(held[0] - now, 1.0)
+        until: float = held[0]
+        return max(until - now, 1.0)
     due: float = now if last is None else last + every_s
     return max(0.0, due - now)

@@ -14,6 +14,7 @@ from toolfold.memory.sqlite.graph_rows import (
     named,
     read_all,
     read_around,
+    read_connected,
     read_entities,
     relations_of,
     spoken,
@@ -67,7 +68,7 @@ class SqliteGraphStore:
         def work(connection: sqlite3.Connection, graph: int) -> Subgraph:
             return read_around(connection, graph, containing(connection, graph, query))
 
-        return await self._read(namespace, work if query else read_all, Subgraph())
+        return await self._read(namespace, work if query else read_connected, Subgraph())
 
     async def word_hits(self, namespace: str, words: Sequence[str]) -> list[list[WordHit]]:
         def work(connection: sqlite3.Connection, graph: int) -> list[list[WordHit]]:

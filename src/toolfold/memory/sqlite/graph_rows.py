@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Final, TypeAlias
 
 from toolfold.memory.graph.matching import contains, has_halves
@@ -46,6 +46,12 @@ def read_all(connection: sqlite3.Connection, graph: int) -> Subgraph:
     )
     relations = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
     return Subgraph(tuple(_entities(rows).values()), tuple(map(_relation, relations)))
+
+
+def read_connected(connection: sqlite3.Connection, graph: int) -> Subgraph:
+    """Return the whole of a graph but for relations between things that are no entities."""
+    entities, relations = read_all(connection, graph)
+    return Subgraph(entities, tuple(_touching(relations, {entity.name for entity in entities})))
 
 
 def read_entities(
@@ -101,12 +107,11 @@ def containing(connection: sqlite3.Connection, graph: int, query: str) -> set[in
     return _hits(rows, is_hit)
 
 
-def relations_of(connection: sqlite3.Connection, graph: int, names: set[str]) -> list[Relation]:
+def relations_of(connection: sqlite3.Connection, graph: int, names: Set[str]) -> list[Relation]:
     """Return all relations that begin or end at one of these names, each once, in order."""
     if len(names) > _MANY_NAMES:
         rows = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-        every = map(_relation, rows)
-        return [each for each in every if each.source in names or each.target in names]
+        return list(_touching(map(_relation, rows), names))
     found: dict[int, Relation] = {}
     for some in _portions([stored(name) for name in names]):
         for end in ("source", "target"):
@@ -142,6 +147,10 @@ def _entities(rows: Iterable[tuple[int, Stored]]) -> dict[int, Entity]:
 def _relation(row: tuple[Stored, Stored, Stored, int]) -> Relation:
     source, target, kind, _ = row
     return Relation(text_of(source), text_of(target), text_of(kind))
+
+
+def _touching(relations: Iterable[Relation], names: Set[str]) -> Iterator[Relation]:
+    return (each for each in relations if each.source in names or each.target in names)
 
 
 def _hits(rows: Iterable[tuple[int, Stored]], is_hit: Callable[[str], bool]) -> set[int]:

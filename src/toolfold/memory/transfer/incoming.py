@@ -1,14 +1,23 @@
 """What stands in a file of memory, one thing after the other, whichever program's it is."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import JsonObject
+from toolfold.memory.events.models import Event
 from toolfold.memory.transfer.memory_service import count_memories, read_memories
 from toolfold.memory.transfer.models import Fault, Source
-from toolfold.memory.transfer.records import MAX_LINE_BYTES, Record, parse_line, read_record
+from toolfold.memory.transfer.records import (
+    MAX_LINE_BYTES,
+    NoteRecord,
+    Record,
+    VersionRecord,
+    parse_line,
+    read_record,
+)
 
 
 class GraphLine(NamedTuple):
@@ -18,6 +27,9 @@ class GraphLine(NamedTuple):
 
 
 Thing: TypeAlias = Record | GraphLine | Fault
+
+
+_MAX_CHARS_AT_ONCE: Final = 16_000_000
 
 
 class Item(NamedTuple):
@@ -36,7 +48,19 @@ def measure(path: Path, source: Source) -> int:
     return count_memories(path) if source == "mcp-memory-service" else path.stat().st_size
 
 
-def read_items(path: Path, source: Source, *, now: float) -> Iterator[Item]:
+def take_some(items: Iterable[Item], most: int) -> list[Item]:
+    """Return the next items, so many or as much text as may be in memory; none at the end."""
+    taken = []
+    chars = 0
+    for item in islice(items, most):
+        taken.append(item)
+        chars += _length(item.found)
+        if chars > _MAX_CHARS_AT_ONCE:
+            break
+    return taken
+
+
+def read_items(path: Path, source: Source, *, now: float) -> Generator[Item, None, None]:
     """Give what stands in a file, in order; what cannot be used is a fault with its reason.
 
     Raises:
@@ -53,20 +77,31 @@ def read_items(path: Path, source: Source, *, now: float) -> Iterator[Item]:
         yield from _own_items(path)
 
 
-_TOO_LONG = f"It is longer than {MAX_LINE_BYTES:,} bytes."
+def _length(found: Thing) -> int:
+    match found:
+        case NoteRecord() | VersionRecord():
+            return len(found.note.content)
+        case Event():
+            return len(found.content)
+        case GraphLine():
+            return len(found.text)
+    return 0
 
 
-def _own_items(path: Path) -> Iterator[Item]:
+_TOO_LONG: Final = f"It is longer than {MAX_LINE_BYTES:,} bytes."
+
+
+def _own_items(path: Path) -> Generator[Item, None, None]:
     ending: object = None
-    number = done = 0
-    for number, line, done in _lines(path):
-        if number > 1:
-            value = _parsed(number, line)
-            if isinstance(value, dict) and value.get("type") == "end":
-                ending = value.get("lines")
-            else:
-                yield Item(number, _own_thing(number, line, value), done)
-    if ending != number - 2:
+    count = done = 0
+    for number, line, done in islice(_lines(path), 1, None):  # the first was looked at already
+        value = _parsed(number, line)
+        if isinstance(value, dict) and value.get("type") == "end":
+            ending = value.get("lines")
+            continue
+        count += 1
+        yield Item(number, _own_thing(number, line, value), done)
+    if ending != count:
         reason = "The file ends before its end, or lines are missing: it was not exported whole."
         yield Item(0, Fault(0, reason), done)
 

@@ -2,8 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -18,7 +17,7 @@ from toolfold.memory.meaning import Meaning
 from toolfold.memory.transfer.archive import Archive
 from toolfold.memory.transfer.files import NewFile
 from toolfold.memory.transfer.graphs import NumberedLine, take_graph
-from toolfold.memory.transfer.incoming import GraphLine, Item, measure, read_items
+from toolfold.memory.transfer.incoming import GraphLine, Item, measure, read_items, take_some
 from toolfold.memory.transfer.kinds import tell_source
 from toolfold.memory.transfer.models import FORMATS, Exported, Fault, Format, Imported
 from toolfold.memory.transfer.outcomes import Outcomes
@@ -95,7 +94,7 @@ class Transfer:
         taking = _Taking(self._archive, self._graph, self._namespace, is_rehearsal=bool(dry_run))
         items = read_items(place, source, now=self._clock())
         try:
-            while batch := await anyio.to_thread.run_sync(_next, items):
+            while batch := await anyio.to_thread.run_sync(take_some, items, _AT_ONCE):
                 self._meaning.want(await taking.take(batch, now=self._clock()))
                 if progress is not None:
                     progress(batch[-1].done, total, source)
@@ -186,10 +185,6 @@ class _Taking:
                 self.outcomes.add(what_is(record), each.outcome)
         keys = [each.key for each in taken if each.key is not None]
         return [] if self._is_rehearsal else keys
-
-
-def _next(items: Iterator[Item]) -> list[Item]:
-    return list(islice(items, _AT_ONCE))
 
 
 def _whole_path(path: str) -> Path:
