@@ -1,6 +1,5 @@
 """Composition root: Config in, running App out."""
 
-import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -226,7 +225,7 @@ async def _open_memory(
         "zone": ZoneInfo(settings.time_zone) if settings.time_zone else None,
         "week_start": ("monday", "sunday").index(settings.week_start) * 6,
     }
-    roots = [Path(os.path.expanduser(root)) for root in settings.ingest_roots]  # noqa: PTH111
+    roots = _roots(settings)
 
     def make(namespace: str, is_guest: bool) -> Services:
         documents = SqliteDocuments(file)
@@ -245,6 +244,10 @@ async def _open_memory(
 
     async with file.running(), store.running(), meaning.running(), in_background(consolidate):
         yield make
+
+
+def _roots(settings: MemorySettings) -> list[Path]:
+    return [Path(root).expanduser() for root in settings.ingest_roots]
 
 
 def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:

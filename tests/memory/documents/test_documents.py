@@ -164,7 +164,13 @@ async def test_a_changed_file_changes_only_the_notes_of_what_is_different(
 
     assert (found.updated, found.notes) == (1, 2)
     said = await contents(library)
-    assert [text.split("\n")[0] for text in said] == ["quinces", "apples", "plums", "grapes", "figs"]
+    assert [text.split("\n")[0] for text in said] == [
+        "quinces",
+        "apples",
+        "plums",
+        "grapes",
+        "figs",
+    ]
     assert len(before & await hashes(library)) == 3
     assert (await library.memory.search("pears")).total == 0
 

@@ -2,7 +2,7 @@
 
 The influence is the quality, times a share that falls from 1 towards one half:
 
-- For 90 days after its last use, or its creation, a note keeps all of it.
+- For 90 days after it was last used, changed or stored a note keeps all of it.
 - After that, what is above one half is halved in 180 days; later the better a note is, and the more
   often somebody got it. Using it brings everything back.
 
@@ -36,10 +36,13 @@ def influence(note: Studied, *, now: float) -> float:
 def is_to_archive(note: Studied, *, now: float) -> bool:
     """Whether a note is poor and was not used for so long that search does without it.
 
+    Poor is what somebody rated so. An estimate will not do: a note that only asks something is
+    estimated at nothing, and what it asks may be all that is left of a conversation.
     Parts of a conversation or document are not: what stands beside them leans on them.
     """
     return (
         note.thread is None
+        and note.is_rated
         and note.quality < ARCHIVE_BELOW_QUALITY
         and idle_days(note, now=now) > ARCHIVE_AFTER_DAYS
     )

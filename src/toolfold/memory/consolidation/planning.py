@@ -81,7 +81,7 @@ def think(
     this one leaves behind finds nothing that is new.
     """
     merges = find_merges(notes)
-    in_sight = _merged(notes, merges)
+    in_sight = _merged(notes, merges, now)
     archive = [note for note in in_sight if strategy.ages and _is_to_archive(note, now)]
     staying = [note for note in in_sight if not (strategy.ages and _is_to_archive(note, now))]
     patterns = _patterns(staying, strategy.fewest_in_pattern)
@@ -115,12 +115,14 @@ def make_plan(thought: Thought) -> Plan:
     )
 
 
-def _merged(notes: Sequence[Studied], merges: Sequence[Merge]) -> list[Studied]:
+def _merged(notes: Sequence[Studied], merges: Sequence[Merge], now: float) -> list[Studied]:
     """Return the notes as they are once those that say the same have become one."""
     gone = {key for merge in merges for key in merge.superseded}
     tags = {merge.survivor: merge.tags for merge in merges}
     return [
-        replace(note, tags=tags[note.key]) if note.key in tags else note
+        replace(note, tags=tags[note.key], last_used=now)  # other tags are a change
+        if tags.get(note.key, note.tags) != note.tags
+        else note
         for note in notes
         if note.key not in gone
     ]

@@ -66,8 +66,9 @@ def _listed(make: Callable[[_T], _U], found: Sequence[_T]) -> tuple[_U, ...]:
 
 
 def _pattern(found: Recurring, known: Set[bytes]) -> Pattern:
-    first, *others = found.pattern.items
-    text = f"{len(found.notes)} of {found.pattern.of} notes on {first} speak of {_and(others)} too"
+    first, second, *others = found.pattern.items
+    text = f"{len(found.notes)} of {found.pattern.of} notes on {first} speak of {second} too"
+    text += f", often with {_and(others)}" * bool(others)
     return Pattern(text, found.pattern.confidence, _hashes(found.notes), found.name not in known)
 
 
@@ -97,5 +98,4 @@ def _hashes(notes: Sequence[Studied]) -> tuple[str, ...]:
 
 
 def _and(words: Sequence[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -25,6 +25,7 @@ class Kept:
     tags: tuple[str, ...]
     metadata: JsonObject
     created: float
+    updated: float
     quality: float
     influence: float
     """What its quality counts when notes are put in order; the quality itself if never faded."""

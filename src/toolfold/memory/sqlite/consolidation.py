@@ -16,7 +16,7 @@ from toolfold.memory.usage import Use
 
 _SELECT: Final = """
     SELECT notes.number, notes.hash, notes.version, notes.content, notes.type, threads.name,
-        notes.tags, notes.metadata, notes.created, notes.quality, points.quality, points.vector,
+        notes.tags, notes.metadata, notes.created, notes.updated, notes.quality, points.quality, points.vector,
         uses.gets, uses.last
     FROM notes JOIN points USING (number) LEFT JOIN threads ON threads.id = notes.thread
         LEFT JOIN uses ON uses.number = notes.number
@@ -169,7 +169,7 @@ class SqliteConsolidations:
 
 def _kept(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Kept:
     number, name, version, content, kind, thread, tags, metadata, *rest = row
-    created, quality, influence, vector, gets, last = rest
+    created, updated, quality, influence, vector, gets, last = rest
     links = connection.execute("SELECT hash FROM links WHERE number = ?", (number,))
     return Kept(
         key=number,
@@ -181,6 +181,7 @@ def _kept(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Kept:
         tags=tuple(json.loads(tags)),
         metadata=json.loads(metadata),
         created=created,
+        updated=updated,
         quality=quality,
         influence=influence,
         vector=vector,
