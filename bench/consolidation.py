@@ -1,9 +1,9 @@
 """Consolidate the LoCoMo conversations, and hold what search finds after against before.
 
-Each turn is a note: once as a part of its session, as `bench/locomo.py` has it, and once as a note
-of its own, which may be superseded too. Twice that happens a day after the last turn, and once 400
-days later, when all that nobody used has faded. Fails where the evidence is found less well than before, where a
-second consolidation finds anything, or where undoing does not bring back every row.
+Each turn is a note: once as a part of its session, as `bench/locomo.py` has it, and twice as a note
+of its own, which may be superseded too. Once that is 400 days after the last turn, when all that
+nobody used has faded. Fails where the evidence is found less well than before, where a second
+consolidation finds anything, or where undoing does not bring back every row.
 """
 
 import argparse

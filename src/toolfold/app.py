@@ -39,12 +39,14 @@ from toolfold.memory.meaning import Meaning as NoteMeaning
 from toolfold.memory.meaning import reembed
 from toolfold.memory.memories import MakeServices, Memories
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.archive import SqliteArchive
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
 from toolfold.memory.sqlite.documents import SqliteDocuments
 from toolfold.memory.sqlite.events import SqliteEvents
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
@@ -230,12 +232,14 @@ async def _open_memory(
     def make(namespace: str, is_guest: bool) -> Services:
         documents = SqliteDocuments(file)
         readable = roots if is_guest else None
+        graph = Graph(SqliteGraphStore(file), store, namespace=namespace)
         return Services(
             notes=Memory(store, meaning, namespace=namespace, **calendar),
             events=Events(SqliteEvents(file), namespace=namespace, **calendar),
             consolidation=Consolidation(store, consolidations, namespace=namespace),
             documents=Documents(documents, meaning, namespace=namespace, roots=readable),
-            graph=Graph(SqliteGraphStore(file), store, namespace=namespace),
+            graph=graph,
+            transfer=Transfer(SqliteArchive(file), graph, meaning, namespace=namespace),
         )
 
     async def consolidate() -> None:

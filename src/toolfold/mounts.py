@@ -6,9 +6,9 @@ from toolfold.memory.verbs import VERBS, Verb
 
 
 def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
-    """Return the tools of each built-in module. What destroys is left to the user."""
+    """Return the tools of each built-in module, but for what is the user's business."""
     modules: dict[str, tuple[ListedTool, ...]] = {}
-    for verb in (verb for verb in VERBS.values() if verb.effect != "destroys"):
+    for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
     return modules
 

@@ -47,7 +47,7 @@ class MemoryHome(User):
         """Run a script to its end and return the lines it prints; it may complain of nothing."""
         process = self.start(way, code, *arguments, cwd=cwd)
         output, errors = process.communicate(timeout=PATIENCE_S)
-        assert (process.returncode, errors) == (0, "")
+        assert (process.returncode, errors) == (0, ""), errors
         return output.splitlines()
 
     @property

@@ -20,10 +20,10 @@ HEAVY = "{'anyio', 'asyncio', 'mcp', 'mcp_types', 'numpy', 'pydantic', 'sqlite3'
 def test_importing_it_and_a_search_through_a_warm_daemon_are_light(module_home: MemoryHome) -> None:
     module_home.script("daemon", "from toolfold import api; api.store('a fox in the wood')")
     code = f"""
-        import sys
+        import resource, sys
         def resident_kb():
-            [line] = [line for line in open("/proc/self/status") if line.startswith("VmRSS")]
-            return int(line.split()[1])
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * resource.getpagesize() // 1024
         before = resident_kb()
         from toolfold import api
         assert api.search("fox").memories[0].preview == "a fox in the wood"
@@ -207,7 +207,9 @@ def test_of_anything_else_it_is_said_that_nobody_knows(
 ) -> None:
     kept = api.list().memories[0].hash
     killer = dying_daemon()
-    with pytest.raises(StoreError, match=r"ended during memory\.delete; whether it was done is not"):
+    with pytest.raises(
+        StoreError, match=r"ended during memory\.delete; whether it was done is not"
+    ):
         api.delete(kept)
     killer.join()
 

@@ -17,22 +17,22 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryHome]:
+def memory_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryHome]:
     with memory_home(tmp_path_factory.mktemp("c")) as home:
         yield home
 
 
 @pytest.fixture
-def memory(request: pytest.FixtureRequest, home: MemoryHome) -> Command:
+def memory(request: pytest.FixtureRequest, memory_user: MemoryHome) -> Command:
     """Return `memory("store", "text")`: the command, in a project that has no notes yet."""
-    project = home.directory(request.node.name[-60:])
+    project = memory_user.directory(request.node.name[-60:])
 
     def run(
         *arguments: str, stdin: bytes = b"", cwd: Path = project, **environ: str
     ) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
             toolfold_command("memory", *arguments),
-            input=stdin, capture_output=True, env={**home.environ, **environ}, cwd=cwd, timeout=50,
+            input=stdin, capture_output=True, env={**memory_user.environ, **environ}, cwd=cwd, timeout=50,
         )  # fmt: skip
         assert b"Traceback" not in done.stderr, done.stderr
         return subprocess.CompletedProcess(
@@ -130,10 +130,10 @@ def test_content_comes_from_standard_input_too(memory: Command) -> None:
     assert as_json(memory("get", dashed, "--json"))["content"] == "after a dash"
 
 
-def test_a_namespace_can_be_named(memory: Command, home: MemoryHome) -> None:
+def test_a_namespace_can_be_named(memory: Command, memory_user: MemoryHome) -> None:
     memory("store", "of the project")
     memory("store", "of the team", "--namespace", "team")
-    elsewhere = home.directory("elsewhere")
+    elsewhere = memory_user.directory("elsewhere")
 
     def contents(*arguments: str, **options: Any) -> list[str]:
         found = as_json(memory("list", *arguments, "--json", **options))
@@ -178,10 +178,11 @@ def test_mistakes_get_one_clear_line_and_status_2(
 
 
 def test_what_is_not_text_is_refused(memory: Command) -> None:
-    done = memory("store", stdin=b"\xff\xfe\x00 binary")
+    latin, binary = memory("store", stdin=b"caf\xe9"), memory("store", stdin=b"a\0b")
 
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Standard input is not text" in done.stderr
+    assert (latin.returncode, latin.stdout) == (binary.returncode, binary.stdout) == (2, "")
+    assert "Standard input is not text in UTF-8" in latin.stderr
+    assert "holds NUL characters, so it is binary" in binary.stderr
 
 
 def test_nothing_to_restore_is_status_1(memory: Command) -> None:

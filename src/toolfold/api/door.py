@@ -122,6 +122,11 @@ class _World:
             return ""
 
 
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return a path as the daemon, which is elsewhere, understands it."""
+    return os.path.join(_World().directory, os.path.expanduser(os.fspath(path)))
+
+
 class _Doors:
     """The connections that this process holds, and the stores that it has opened itself."""
 

@@ -69,7 +69,7 @@ class Memories:
             BadInput: An argument cannot be used; nothing was changed.
             StoreError: The store cannot be opened, or does not answer.
         """
-        bound = _bind(path, arguments, progress)
+        bound = _bind(path, arguments, progress, is_guest=is_guest)
         answer = bound(await self.services(namespace, is_guest=is_guest))
         if inspect.isasyncgen(answer):
             return tuple([page async for page in answer])
@@ -131,12 +131,14 @@ class Memories:
 
 
 def _bind(
-    path: str, arguments: Mapping[str, Json], progress: Progress | None
+    path: str, arguments: Mapping[str, Json], progress: Progress | None, *, is_guest: bool = False
 ) -> Callable[[Services], Any]:
     """Return what begins to answer a verb."""
     verb = VERBS.get(path)
     if verb is None:
         raise NotFound(f"Memory has no verb {path!r}.")
+    if is_guest and verb.is_for_users:
+        raise NotFound(f"{path} is for people: `toolfold memory {verb.name}`.")
     taken = _taken(verb)
     try:
         taken.signature.bind(**arguments)

@@ -9,6 +9,7 @@ from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.service import Memory
+from toolfold.memory.transfer.service import Transfer
 
 Effect: TypeAlias = Literal["reads", "adds", "changes", "removes", "destroys"]
 """What calling a verb does. What only adds can be asked twice without harm."""
@@ -23,6 +24,7 @@ class Services:
     consolidation: Consolidation
     documents: Documents
     graph: Graph
+    transfer: Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,8 @@ class Verb:
 
     method: Callable[..., Any]
     effect: Effect
+    is_for_users: bool = False
+    """Whether it is no business of guest code: it erases for good, or writes the user's files."""
 
     @property
     def path(self) -> str:
@@ -56,7 +60,13 @@ class Verb:
 
 
 def _verbs(
-    service: str, kind: type, category: str, effects: Mapping[str, Effect], module: str = "memory"
+    service: str,
+    kind: type,
+    category: str,
+    effects: Mapping[str, Effect],
+    *,
+    module: str = "memory",
+    is_for_users: bool = False,
 ) -> list[Verb]:
     return [
         Verb(
@@ -66,6 +76,7 @@ def _verbs(
             service=service,
             method=getattr(kind, name),
             effect=effect,
+            is_for_users=is_for_users,
         )
         for name, effect in effects.items()
     ]
@@ -89,9 +100,10 @@ _NOTES: Final[Mapping[str, Effect]] = {
     "delete_by_tag": "removes",
     "forget": "removes",
     "restore": "changes",
-    "purge": "destroys",
     "health": "reads",
 }
+
+_NOTES_FOR_USERS: Final[Mapping[str, Effect]] = {"purge": "destroys"}
 
 _EVENTS: Final[Mapping[str, Effect]] = {
     "record_event": "changes",
@@ -133,15 +145,19 @@ _GRAPH: Final[Mapping[str, Effect]] = {
     "import_jsonl": "adds",
 }
 
+_TRANSFER: Final[Mapping[str, Effect]] = {"export_file": "reads", "import_file": "adds"}
+
 VERBS: Final[Mapping[str, Verb]] = {
     verb.path: verb
     for verb in [
         *_verbs("notes", Memory, "memory", _NOTES),
+        *_verbs("notes", Memory, "memory", _NOTES_FOR_USERS, is_for_users=True),
         *_verbs("events", Events, "events", _EVENTS),
         *_verbs("consolidation", Consolidation, "consolidation", _CONSOLIDATION),
         *_verbs("documents", Documents, "documents", _DOCUMENTS),
         *_verbs("graph", Graph, "graph", _GRAPH_IN_MEMORY),
         *_verbs("graph", Graph, "graph", _GRAPH, module="graph"),
+        *_verbs("transfer", Transfer, "transfer", _TRANSFER, is_for_users=True),
     ]
 }
 """By path: `memory.search`."""

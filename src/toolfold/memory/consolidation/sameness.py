@@ -71,12 +71,13 @@ def canonical(text: str) -> list[str]:
     text = _LINE_MARK.sub("", text.translate(_WRITTEN_ALIKE))
     text = _ANNOUNCING.sub("", _EMPHASIS.sub(r"\2", text).strip())
     written = text.split()
-    bare = [_bare(word) for word in written]
-    if _is_case_telling(bare, written):
-        words = bare
-    else:
+    words = [_bare(word) for word in written]
+    starts = {0, *(at + 1 for at, word in enumerate(written) if word.endswith(_ENDS_SENTENCE))}
+    if not _is_case_telling(words, starts):
         is_loud = text.isupper()
-        words = [_folded(word, is_loud=is_loud) for word in bare]
+        words = [
+            _folded(word, is_loud=is_loud, is_first=at in starts) for at, word in enumerate(words)
+        ]
     return _essential([part for word in words for part in _long_form(word).split()])
 
 
@@ -108,23 +109,24 @@ def _only_parts(word: str) -> bool:
     return last in _CLOSING and bool(word.strip(_CLOSING))
 
 
-def _folded(word: str, *, is_loud: bool) -> str:
+def _folded(word: str, *, is_loud: bool, is_first: bool) -> str:
     """Return a word in lower case, where case is but a way of writing it.
 
-    It is more than that in what is no plain word (`-V`, `getUser`, `x2`), and in capitals that
-    could stand for something (`US`, `WHO`).
+    It is more than that in what is no plain word (`-V`, `getUser`, `x2`), in single letters
+    (`plan A`), and in capitals that could stand for something (`US`, `WHO`).
     """
     if not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
         return word
-    is_name_like = len(word) > 1 and word.isupper() and not is_loud
+    if is_first and word[1:] == word[1:].lower():
+        return word.lower()
+    is_name_like = word.isupper() and not is_loud
     is_mixed = word[1:] != word[1:].lower() and not word.isupper()
     return word if is_name_like or is_mixed else word.lower()
 
 
-def _is_case_telling(bare: list[str], written: list[str]) -> bool:
+def _is_case_telling(words: list[str], starts: set[int]) -> bool:
     """Whether a text has one word in two cases, as in `rename foo to Foo`."""
-    starts = {0, *(at + 1 for at, word in enumerate(written) if word.endswith(_ENDS_SENTENCE))}
-    inside = {word for at, word in enumerate(bare) if at not in starts}
+    inside = {word for at, word in enumerate(words) if at not in starts}
     return len(inside) != len({word.lower() for word in inside})
 
 

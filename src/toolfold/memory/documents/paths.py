@@ -178,7 +178,7 @@ def _check_within(place: Path, roots: Sequence[Path] | None, path: str) -> None:
 def _nothing_allowed(path: str) -> str:
     return (
         f"{path!r} cannot be read: no folder is open to ingestion from here. The user can name "
-        "some in the setting `memory.roots`, or run `toolfold memory ingest PATH`."
+        "some in the setting `memory.ingest_roots`, or run `toolfold memory ingest PATH`."
     )
 
 

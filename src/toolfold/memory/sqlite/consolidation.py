@@ -16,8 +16,8 @@ from toolfold.memory.usage import Use
 
 _SELECT: Final = """
     SELECT notes.number, notes.hash, notes.version, notes.content, notes.type, threads.name,
-        notes.tags, notes.metadata, notes.created, notes.updated, notes.quality, points.quality, points.vector,
-        uses.gets, uses.last
+        notes.tags, notes.metadata, notes.created, notes.updated, notes.quality, points.quality,
+        points.vector, uses.gets, uses.last
     FROM notes JOIN points USING (number) LEFT JOIN threads ON threads.id = notes.thread
         LEFT JOIN uses ON uses.number = notes.number
     WHERE notes.number > ? AND +notes.namespace = ? AND notes.deleted IS NULL

@@ -2,23 +2,22 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.graph.store import Merged, Observed, WordHit
+from toolfold.memory.graph.store import Merged, Observed, Place, WordHit
 from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph_index import words_table
 from toolfold.memory.sqlite.graph_rows import (
     containing,
     graph_id,
     named,
+    parts_with,
     read_all,
     read_around,
     read_connected,
     read_entities,
     relations_of,
     spoken,
-    text_of,
 )
 from toolfold.memory.sqlite.graph_writer import GraphWriter
 
@@ -126,18 +125,16 @@ class SqliteGraphStore:
 
 
 def _word_hits(connection: sqlite3.Connection, graph: int, word: str) -> list[WordHit]:
-    words = words_table(graph)
-    rows = connection.execute(
-        f"SELECT entity, place, CASE place WHEN 'name' THEN graph_texts.text ELSE '' END "
-        f"FROM {words} JOIN graph_texts ON number = {words}.rowid WHERE {words} MATCH ?",
-        ('"' + word.replace('"', '""') + '"',),
-    )
-    return [WordHit(key, place, text_of(name)) for key, place, name in rows]
+    return [
+        WordHit(key, place, name if place == "name" else "")
+        for place in get_args(Place)
+        for key, name in parts_with(connection, graph, word, place)
+    ]
 
 
 def _count(connection: sqlite3.Connection, graph: int) -> int:
     [count] = connection.execute(
-        "SELECT count(*) FROM graph_texts WHERE graph = ? AND place = 'name'", (graph,)
+        "SELECT count(*) FROM graph_parts WHERE graph = ? AND name IS NOT NULL", (graph,)
     ).fetchone()
     found: int = count
     return found

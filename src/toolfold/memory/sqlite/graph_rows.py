@@ -1,16 +1,22 @@
 """Read a knowledge graph from the rows of a SQLite file, inside of a transaction."""
 
+import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.memory.graph.matching import contains, has_halves
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.sqlite.graph_index import grams_expression, grams_table
+from toolfold.memory.graph.store import Place
+from toolfold.memory.sqlite.graph_index import (
+    grams_expression,
+    grams_table,
+    word_expression,
+    words_table,
+)
 
 Stored: TypeAlias = str | bytes
-"""A text as it is in the file."""
+"""A name or type as it is in the file."""
 
 # Keeps statements well below the number of variables that SQLite takes.
 _AT_ONCE: Final = 500
@@ -18,7 +24,18 @@ _AT_ONCE: Final = 500
 # Above so many it is quicker to read all relations than to look up those of each name.
 _MANY_NAMES: Final = 2_000
 
+_PARTS: Final = "SELECT number, entity, name, type, observations FROM graph_parts"
 _RELATIONS: Final = "SELECT source, target, type, number FROM graph_relations"
+
+
+class Part(NamedTuple):
+    """What was told of an entity at once; name and type are empty in all but the first."""
+
+    number: int
+    entity: int
+    name: str
+    type: str
+    observations: list[str]
 
 
 def stored(text: str) -> Stored:
@@ -28,9 +45,10 @@ def stored(text: str) -> Stored:
     return text
 
 
-def text_of(value: Stored) -> str:
-    """Return a text that the file holds."""
-    return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+def packed(observations: Sequence[str]) -> str:
+    """Return observations as the file holds them."""
+    text = json.dumps(observations, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode() if has_halves(text) else text
 
 
 def graph_id(connection: sqlite3.Connection, namespace: str) -> int | None:
@@ -41,33 +59,15 @@ def graph_id(connection: sqlite3.Connection, namespace: str) -> int | None:
 
 def read_all(connection: sqlite3.Connection, graph: int) -> Subgraph:
     """Return the whole of a graph."""
-    rows = connection.execute(
-        "SELECT entity, text FROM graph_texts WHERE graph = ? ORDER BY number", (graph,)
-    )
+    parts = _parts(connection, "graph = ?", (graph,))
     relations = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-    return Subgraph(tuple(_entities(rows).values()), tuple(map(_relation, relations)))
+    return Subgraph(tuple(_entities(parts).values()), tuple(map(_relation, relations)))
 
 
 def read_connected(connection: sqlite3.Connection, graph: int) -> Subgraph:
     """Return the whole of a graph but for relations between things that are no entities."""
     entities, relations = read_all(connection, graph)
     return Subgraph(entities, tuple(_touching(relations, {entity.name for entity in entities})))
-
-
-def read_entities(
-    connection: sqlite3.Connection, graph: int, entities: Iterable[int]
-) -> dict[int, Entity]:
-    """Return entities by number, in the order of their making, without those that are not there."""
-    found: dict[int, Entity] = {}
-    for some in _portions(sorted(entities)):
-        rows = connection.execute(
-            # The plus keeps SQLite from going through all texts of the graph instead.
-            f"SELECT entity, text FROM graph_texts WHERE entity IN ({_marks(some)}) "
-            "AND +graph = ? ORDER BY entity, number",
-            (*some, graph),
-        )
-        found |= _entities(rows)
-    return found
 
 
 def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[int]) -> Subgraph:
@@ -77,17 +77,33 @@ def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[i
     return Subgraph(tuple(found), tuple(relations))
 
 
+def read_entities(
+    connection: sqlite3.Connection, graph: int, entities: Iterable[int]
+) -> dict[int, Entity]:
+    """Return entities by number, in the order of their making, without those that are not there."""
+    return _entities(
+        part
+        for some in _portions(sorted(entities))
+        for part in _parts(connection, f"graph = ? AND entity IN ({_marks(some)})", (graph, *some))
+    )
+
+
+def parts_of(connection: sqlite3.Connection, graph: int, entity: int) -> list[Part]:
+    """Return the parts of an entity, in order."""
+    return _parts(connection, "graph = ? AND entity = ?", (graph, entity))
+
+
 def named(connection: sqlite3.Connection, graph: int, names: Iterable[str]) -> dict[str, list[int]]:
     """Return the numbers of the entities of each name that has some, in the order of making."""
     found: dict[str, list[int]] = {}
     for some in _portions([stored(name) for name in dict.fromkeys(names)]):
         rows = connection.execute(
-            "SELECT text, number FROM graph_texts WHERE graph = ? AND place = 'name' "
-            f"AND text IN ({_marks(some)}) ORDER BY number",
+            f"SELECT name, number FROM graph_parts WHERE graph = ? AND name IN ({_marks(some)}) "
+            "ORDER BY number",
             (graph, *some),
         )
         for name, number in rows:
-            found.setdefault(text_of(name), []).append(number)
+            found.setdefault(_text(name), []).append(number)
     return found
 
 
@@ -96,15 +112,30 @@ def containing(connection: sqlite3.Connection, graph: int, query: str) -> set[in
     is_hit = contains(query)
     expression = grams_expression(query)
     if expression is None:
-        rows = connection.execute("SELECT entity, text FROM graph_texts WHERE graph = ?", (graph,))
+        parts = _parts(connection, "graph = ?", (graph,))
     else:
         grams = grams_table(graph)
-        rows = connection.execute(
-            f"SELECT entity, graph_texts.text FROM {grams} JOIN graph_texts "
-            f"ON number = {grams}.rowid WHERE {grams} MATCH ?",
-            (expression,),
-        )
-    return _hits(rows, is_hit)
+        condition = f"number IN (SELECT rowid FROM {grams} WHERE {grams} MATCH ?)"
+        parts = _parts(connection, condition, (expression,))
+    # A name that only the first part has is empty in the others, and what is empty contains none.
+    return {
+        part.entity
+        for part in parts
+        if any(is_hit(text) for text in (part.name, part.type, *part.observations))
+    }
+
+
+def parts_with(
+    connection: sqlite3.Connection, graph: int, word: str, place: Place
+) -> Iterator[tuple[int, str]]:
+    """Give the entities that have a word in one place, and the names that stand beside it."""
+    words = words_table(graph)
+    rows = connection.execute(
+        f"SELECT entity, graph_parts.name FROM {words} JOIN graph_parts "
+        f"ON number = {words}.rowid WHERE {words} MATCH ?",
+        (word_expression(word, place),),
+    )
+    return ((entity, _text(name)) for entity, name in rows)
 
 
 def relations_of(connection: sqlite3.Connection, graph: int, names: Set[str]) -> list[Relation]:
@@ -129,32 +160,54 @@ def spoken(
     found: list[tuple[str, int]] = []
     for some in _portions(phrases):
         found += connection.execute(
-            "SELECT spoken, number FROM graph_texts "
+            "SELECT spoken, number FROM graph_parts "
             f"WHERE graph = ? AND spoken IN ({_marks(some)})",
             (graph, *some),
         )
     return sorted(found, key=lambda each: each[1])
 
 
-def _entities(rows: Iterable[tuple[int, Stored]]) -> dict[int, Entity]:
-    """Put texts together that come in the order of their numbers; there may be a great many."""
-    texts: defaultdict[int, list[str]] = defaultdict(list)
-    for entity, text in rows:
-        texts[entity].append(text if isinstance(text, str) else text_of(text))
-    return {entity: Entity(own[0], own[1], tuple(own[2:])) for entity, own in texts.items()}
+def _parts(
+    connection: sqlite3.Connection, condition: str, values: Sequence[int | Stored]
+) -> list[Part]:
+    rows = connection.execute(
+        f"{_PARTS} WHERE {condition} ORDER BY entity, number", values
+    ).fetchall()
+    # All lists in one go: there may be a great many.
+    observations = json.loads(f"[{','.join([row[4] for row in rows])}]")
+    return [
+        Part(number, entity, _text(name), _text(kind), told)
+        for (number, entity, name, kind, _), told in zip(rows, observations, strict=True)
+    ]
+
+
+def _entities(parts: Iterable[Part]) -> dict[int, Entity]:
+    """Put parts together that come in the order of their entities and numbers."""
+    first: dict[int, Part] = {}
+    for part in parts:
+        if part.number == part.entity:
+            first[part.entity] = part
+        else:
+            first[part.entity].observations.extend(part.observations)
+    return {
+        entity: Entity(name, kind, tuple(observations))
+        for entity, (_, _, name, kind, observations) in first.items()
+    }
 
 
 def _relation(row: tuple[Stored, Stored, Stored, int]) -> Relation:
     source, target, kind, _ = row
-    return Relation(text_of(source), text_of(target), text_of(kind))
+    return Relation(_text(source), _text(target), _text(kind))
 
 
 def _touching(relations: Iterable[Relation], names: Set[str]) -> Iterator[Relation]:
     return (each for each in relations if each.source in names or each.target in names)
 
 
-def _hits(rows: Iterable[tuple[int, Stored]], is_hit: Callable[[str], bool]) -> set[int]:
-    return {entity for entity, text in rows if is_hit(text_of(text))}
+def _text(value: Stored | None) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else value.decode("utf-8", "surrogatepass")
 
 
 def _portions(values: Sequence[Stored | int]) -> Iterator[Sequence[Stored | int]]:
