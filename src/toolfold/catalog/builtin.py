@@ -7,6 +7,7 @@ from typing import Any
 
 from toolfold.catalog.results import Answer
 from toolfold.catalog.tool import ListedTool
+from toolfold.errors import NotFound, ToolFailed
 from toolfold.jsontypes import JsonObject, plain
 
 
@@ -30,5 +31,8 @@ class BuiltIn:
         Raises:
             ToolfoldError: There is no answer; the message says why.
         """
-        value = await self.answer(name, arguments)
+        try:
+            value = await self.answer(name, arguments)
+        except NotFound as error:  # which would say that there is no such tool
+            raise ToolFailed(str(error)) from error
         return Answer(value, len(json.dumps(plain(value))))

@@ -93,6 +93,18 @@ async def older(content: bytes) -> str:
     return str(found)
 
 
+async def test_what_a_consolidation_archived_stays_archived(world: World, other: World) -> None:
+    name = await world.memory.store("an old thought")
+    await world.memory.delete(name)
+    content = (await world.exported()).replace(b'"archived":false', b'"archived":true')
+
+    await other.take(content)
+
+    assert await other.exported() == content
+    assert (await other.memory.list()).total == 0
+    assert (await other.memory.get(name)).content == "an old thought"
+
+
 async def test_what_is_imported_is_found_by_words_and_by_meaning(
     world: World, other: World
 ) -> None:
@@ -181,7 +193,7 @@ async def test_a_note_that_was_changed_here_since_stays(world: World, other: Wor
     assert (await other.memory.get(name)).content == "port is 9090"
 
 
-async def test_what_was_deleted_later_is_deleted_here_too_and_the_other_way_stays(
+async def test_an_import_neither_deletes_nor_restores_what_is_here(
     world: World, other: World
 ) -> None:
     name = await world.memory.store("a passing thought")
@@ -189,9 +201,11 @@ async def test_what_was_deleted_later_is_deleted_here_too_and_the_other_way_stay
     await other.take(early)
     world.clock.now += 100
     await world.memory.delete(name)
+    late = await world.exported()
 
-    assert counts(await other.take(await world.exported()))["notes"] == (0, 1, 0)
-    assert (await other.memory.list()).total == 0
+    assert counts(await other.take(late))["notes"] == (0, 0, 1)
+    assert (await other.memory.list()).total == 1
+    await other.memory.delete(name)
     assert counts(await other.take(early))["notes"] == (0, 0, 1)
     assert (await other.memory.list()).total == 0
 

@@ -23,7 +23,6 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.models import Imported
 from toolfold.memory.transfer.service import Transfer
 
-
 _INDEXES = ("_data", "_idx", "_docsize", "_config", "_content")
 _COUNTERS = {"state", "namespaces", "points", "sqlite_sequence"}
 

@@ -32,7 +32,7 @@ def influence(note: Studied, *, latest: float) -> float:
     faded_days = max(0.0, idle_days(note, latest=latest) - _GRACE_DAYS)
     half_life = _HALF_LIFE_DAYS * (0.5 + note.quality) * (1 + note.gets / _GETS_PER_HALF_LIFE)
     share: float = _LEAST_SHARE + (1 - _LEAST_SHARE) * 0.5 ** (faded_days / half_life)
-    return note.quality * round(share * _STEPS) / _STEPS
+    return note.quality * (round(share * _STEPS) / _STEPS)
 
 
 def is_to_archive(note: Studied, *, latest: float) -> bool:

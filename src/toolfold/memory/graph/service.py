@@ -6,12 +6,13 @@ are served under its name.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from toolfold.errors import NotFound
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory.graph import jsonl
-from toolfold.memory.graph.answers import done, entity_json, graph_json, relation_json
+from toolfold.memory.graph.answers import done, entity_json, relation_json
+from toolfold.memory.graph.encoding import Encoded, as_value, decode
 from toolfold.memory.graph.inputs import (
     ENTITY_GIVEN,
     check,
@@ -129,7 +130,7 @@ class Graph:
 
     async def read_graph(self) -> JsonObject:
         """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
-        return graph_json(await self._store.read(self._namespace))
+        return as_value(await self.encoded("read_graph", {}))
 
     async def search_nodes(self, query: str) -> JsonObject:
         """Return entities that have exactly this text in their name, type or an observation.
@@ -137,13 +138,20 @@ class Graph:
         Case does not matter. Relations that begin or end at one come with them. For what has some
         of the words, best first, there is `search_graph`.
         """
-        check("search_nodes", {"query": query})
-        return graph_json(await self._store.containing(self._namespace, whole(query)))
+        return as_value(await self.encoded("search_nodes", {"query": query}))
 
     async def open_nodes(self, names: Sequence[str]) -> JsonObject:
         """Return the entities of these names, and the relations that begin or end at one."""
-        check("open_nodes", {"names": names})
-        return graph_json(await self._store.open(self._namespace, texts(names)))
+        return as_value(await self.encoded("open_nodes", {"names": names}))
+
+    async def encoded(self, tool: str, arguments: Mapping[str, Any]) -> Encoded:
+        """Return what one of the three verbs above finds, for those who only pass it on."""
+        check(tool, arguments)
+        if tool == "search_nodes":
+            return await self._store.containing(self._namespace, whole(arguments["query"]))
+        if tool == "open_nodes":
+            return await self._store.open(self._namespace, texts(arguments["names"]))
+        return await self._store.read(self._namespace)
 
     async def create_entity(
         self, name: str, entity_type: str, observations: str | Sequence[str] | None = None
@@ -157,7 +165,7 @@ class Graph:
         check_shape(ENTITY_GIVEN, given)
         entity = Entity(whole(name), whole(entity_type), texts(told))
         await self._store.merge(self._namespace, Subgraph((entity,)))
-        found = await self._store.open(self._namespace, [entity.name])
+        found = decode(await self._store.open(self._namespace, [entity.name]))
         return found.entities[0] if found.entities else entity
 
     async def search_graph(self, query: str, limit: int = DEFAULT_LIMIT) -> GraphSearchResult:

@@ -70,11 +70,12 @@ class _Rehearsed(Exception):
 
 def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[Record]:
     numbers = connection.execute(
-        "SELECT number FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
+        "SELECT number, archived FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
     )
-    for (number,) in numbers:
+    for number, archived in numbers:
         note, versions = read_note(connection, number), read_versions(connection, number)
-        yield NoteRecord(note, tuple(version.hash for version in versions))
+        formerly = tuple(version.hash for version in versions)
+        yield NoteRecord(note, formerly, is_archived=archived is not None)
         yield from (VersionRecord(note.hash, version) for version in versions)
     for row in connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)):
         yield _event(row)
@@ -113,44 +114,23 @@ class _Merger:
     def _take_note(self, record: NoteRecord) -> Taken:
         number = self._number_of(record.note.hash) or self._earlier(record.formerly)
         if number is None:
-            number = self._writer.take_over(record.note)
-            self._link(number, record.note)
-            return Taken("added", number)
+            return Taken("added", self._add(record))
         before = read_note(self._connection, number)
-        is_changed = (
-            self._bring_forward(number, before, record.note)
-            if _moved(record.note) > _moved(before)
-            else self._complete(number, before, record.note)
-        )
+        if before.deleted is not None or record.note.deleted is not None:
+            return _UNCHANGED
+        self._writer.update(number, _change(before, record.note))
+        self._link(number, record.note)
+        is_changed = read_note(self._connection, number) != before
         return Taken("updated", number) if is_changed else _UNCHANGED
 
-    def _bring_forward(self, number: int, before: Note, after: Note) -> bool:
-        if before.deleted is not None and after.deleted is not None:
-            return False
-        if before.deleted is not None:
-            self._writer.restore(number)
-        tags = tuple(dict.fromkeys((*after.tags, *before.tags)))
-        change = Change(
-            content=after.content,
-            tags=tags,
-            type=after.type,
-            metadata=after.metadata,
-            source=after.source,
-            quality=after.quality,
-        )
-        self._writer.update(number, change)
-        self._link(number, after)
-        if after.deleted is not None:
-            self._writer.delete(number)
-        return read_note(self._connection, number) != before
-
-    def _complete(self, number: int, before: Note, other: Note) -> bool:
-        if before.deleted is not None or other.deleted is not None:
-            return False
-        tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
-        self._writer.update(number, Change(tags=tags))
-        self._link(number, other)
-        return read_note(self._connection, number) != before
+    def _add(self, record: NoteRecord) -> int:
+        number = self._writer.take_over(record.note)
+        self._link(number, record.note)
+        if record.is_archived:
+            self._connection.execute(
+                "UPDATE notes SET archived = deleted WHERE number = ?", (number,)
+            )
+        return number
 
     def _link(self, number: int, note: Note) -> None:
         self._connection.executemany(
@@ -222,8 +202,19 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(**values | {"metadata": json.loads(values["metadata"])})
 
 
-def _moved(note: Note) -> float:
-    return max(note.updated, note.deleted or note.updated)
+def _change(before: Note, other: Note) -> Change:
+    """Return what is to be different in a note that is here, in view of the same one elsewhere."""
+    tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
+    if other.updated <= before.updated:
+        return Change(tags=tags)
+    return Change(
+        content=other.content,
+        tags=tags,
+        type=other.type,
+        metadata=other.metadata,
+        source=other.source,
+        quality=other.quality,
+    )
 
 
 def _dumped(value: object) -> str:

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence, Set
 
 from toolfold.errors import NotFound
+from toolfold.memory.graph.encoding import packed, unpacked
 from toolfold.memory.graph.mentioning import spoken
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
 from toolfold.memory.graph.store import Merged, Observed
@@ -13,7 +14,6 @@ from toolfold.memory.sqlite.graph_rows import (
     Stored,
     graph_id,
     named,
-    packed,
     parts_of,
     stored,
 )
@@ -125,12 +125,12 @@ class GraphWriter:
 
     def _observe(self, entities: Sequence[int], observations: Iterable[str]) -> tuple[str, ...]:
         """Add to the first entity, and return, what none of them has."""
-        known = {
-            text
+        parts = [
+            part.observations
             for entity in entities
             for part in parts_of(self._connection, self._graph, entity)
-            for text in part.observations
-        }
+        ]
+        known = {text for told in unpacked(*parts) for text in told}
         lacking = tuple(text for text in observations if text not in known)
         if lacking:
             made = self._connection.execute(
@@ -142,20 +142,21 @@ class GraphWriter:
 
     def _take_out(self, part: Part, unwanted: Set[str]) -> None:
         """Rewrite a part without some observations; one that says nothing any more goes."""
-        kept = [text for text in part.observations if text not in unwanted]
-        if len(kept) == len(part.observations):
+        name, kind, told = part.texts()
+        kept = [text for text in told if text not in unwanted]
+        if len(kept) == len(told):
             return
         if not kept and part.number != part.entity:
             self._delete(part)
             return
-        self._index.remove(part.number, part.name, part.type, part.observations)
+        self._index.remove(part.number, name, kind, told)
         self._connection.execute(
             "UPDATE graph_parts SET observations = ? WHERE number = ?", (packed(kept), part.number)
         )
-        self._index.add(part.number, part.name, part.type, kept)
+        self._index.add(part.number, name, kind, kept)
 
     def _delete(self, part: Part) -> None:
-        self._index.remove(part.number, part.name, part.type, part.observations)
+        self._index.remove(part.number, *part.texts())
         self._connection.execute("DELETE FROM graph_parts WHERE number = ?", (part.number,))
 
     def _has(self, relation: Relation) -> bool:

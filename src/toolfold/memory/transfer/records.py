@@ -4,7 +4,8 @@ The first line names the format and its version, the last one says how many line
 come in the order of their making, each before its earlier versions; then events, documents, and the
 graph in the lines of server-memory. The same memory always makes the same bytes.
 
-Vectors are not in it, they are made anew. Nor is the history of consolidations.
+Vectors are not in it, they are made anew. Nor is the history of consolidations, what faded by them,
+or how often notes were used.
 """
 
 import json
@@ -47,6 +48,8 @@ class NoteRecord:
 
     note: Note
     formerly: tuple[str, ...] = ()
+    is_archived: bool = False
+    """Whether it was a consolidation that deleted it, so that it can still be had by its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,9 @@ def write_record(record: Record) -> str:
     """Return a record as a line, without its end."""
     if isinstance(record, NoteRecord):
         links = [[link.kind, link.hash] for link in record.note.links]
-        whole = _note_json(record.note) | {"deleted": record.note.deleted, "links": links}
-        return _dumped({"type": "note", **whole, "formerly": record.formerly})
+        state = {"deleted": record.note.deleted, "archived": record.is_archived}
+        whole = _note_json(record.note) | state
+        return _dumped({"type": "note", **whole, "links": links, "formerly": record.formerly})
     if isinstance(record, VersionRecord):
         return _dumped({"type": "version", "of": record.of, **_note_json(record.note)})
     if isinstance(record, Event):
@@ -156,7 +160,8 @@ def _note_record(value: JsonObject) -> NoteRecord:
         raise BadInput(f"It has {len(formerly):,} earlier versions, which is too many.")
     links = tuple(_link(each) for each in _list(value["links"], "links"))
     note = _note(value, deleted=_time(value["deleted"], "deleted"), links=links)
-    return NoteRecord(note, tuple(map(_full_hash, formerly)))
+    is_archived = value["archived"] is True and note.deleted is not None
+    return NoteRecord(note, tuple(map(_full_hash, formerly)), is_archived)
 
 
 def _note(value: JsonObject, *, deleted: float | None = None, links: tuple[Link, ...] = ()) -> Note:
