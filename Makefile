@@ -50,6 +50,8 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py
 	@$(PY) bench/locomo.py
+	@$(PY) bench/graph.py
+	@$(PY) bench/consolidation.py
 
 bench-check: tools ## measure, and fail where a ratio got 15 % worse
 	@$(PY) bench/run.py --check $(ARGS)

@@ -16,6 +16,7 @@ import report
 from cases import Case
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from memory_ours import ours
 from memory_sides import Side, filled, memory_service
 from notes import notes, questions
 from pairing import Part, compare
@@ -42,14 +43,15 @@ def main() -> int:
     arguments = _arguments()
     place = arguments.tools / "memory-service"
     try:
-        baseline, *subjects = memory_service(place)
+        baseline, unpadded = memory_service(place)
     except Unavailable as reason:
         print(f"mcp-memory-service: skipped, {reason}")
         return 0
-    for side in (baseline, *subjects):
+    subject = ours()
+    for side in (baseline, unpadded, subject):
         _print_weight(side, place / "filled", arguments.sizes)
-    for subject in subjects:
-        _print_pairs(baseline, subject, place / "filled", arguments)
+    for one, other in ((baseline, unpadded), (baseline, subject), (unpadded, subject)):
+        _print_pairs(one, other, place / "filled", arguments)
     with tempfile.TemporaryDirectory() as directory:
         home = filled(baseline, place / "filled", min(arguments.sizes), Path(directory))
         anyio.run(_print_tokens, baseline, home)
@@ -72,8 +74,11 @@ def _print_weight(side: Side, kept: Path, sizes: tuple[int, ...]) -> None:
         with tempfile.TemporaryDirectory() as directory:
             home = filled(side, kept, size, Path(directory))
             reports = [_first(side, home, query) for query in questions(FRESH_PROCESSES)]
+            served = f" (its daemon {side.served_mb(home):.0f})" if side.served_mb else ""
+            side.end(home)
         print(
-            f"  one search, {size:,} notes: peak memory {_middle(reports, 'peak_mb'):.0f} MB,"
+            f"  one search, {size:,} notes:"
+            f" peak memory {_middle(reports, 'peak_mb'):.0f} MB{served},"
             f" processor time {_middle(reports, 'cpu_s'):.2f} s,"
             f" import {_middle(reports, 'import_s'):.2f} s,"
             f" search {_middle(reports, 'search_s'):.2f} s",
@@ -82,6 +87,8 @@ def _print_weight(side: Side, kept: Path, sizes: tuple[int, ...]) -> None:
 
 
 def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if not file.is_symlink())
 
 
@@ -107,7 +114,11 @@ def _print_pairs(baseline: Side, subject: Side, kept: Path, arguments: argparse.
             with tempfile.TemporaryDirectory() as directory:
                 parts = case.parts(Stage(arguments.tools, Path(directory)))
                 pairs = min(arguments.pairs, case.most_pairs or arguments.pairs)
-                found = compare(*parts, pairs=pairs)
+                try:
+                    found = compare(*parts, pairs=pairs)
+                finally:
+                    for side in (baseline, subject):
+                        side.end(Path(directory) / side.title)
             print(report.row(case, found), flush=True)
 
 

@@ -160,7 +160,7 @@ def test_influence_fades_with_time_slower_for_what_is_used_and_good(
 
 
 @given(st.floats(0, 1), st.integers(0, 50), st.floats(0, 1e4), st.floats(0, 1e4))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_influence_is_never_more_than_quality_and_never_less_than_half(
     quality: float, gets: int, days: float, more: float
 ) -> None:

@@ -91,6 +91,27 @@ async def test_observations_go_to_the_first_of_a_name_and_only_those_it_lacks(
     )
 
 
+@pytest.mark.parametrize("count", [1, 5, 30])
+async def test_observations_are_told_apart_however_many_are_added_or_deleted_at_once(
+    graphs: GraphStore, count: int
+) -> None:
+    odd = ["", '"', '",', '","', "\\", '\\"', "a", "a\n", "\ud83d", *map(str, range(30))]
+    await graphs.add_entities(NS, [entity("Ada", "t", *odd[:9])])
+    for start in range(9, len(odd), count):
+        await graphs.add_observations(NS, [Observed("Ada", tuple(odd[start : start + count]))])
+
+    for start in range(0, len(odd), count):
+        some = tuple(odd[start : start + count])
+        assert await graphs.add_observations(NS, [Observed("Ada", some)]) == [()]
+    [ada] = decode(await graphs.read(NS)).entities
+    assert list(ada.observations) == odd
+    for start in range(0, len(odd), count):
+        some = tuple(odd[start : start + count])
+        await graphs.delete_observations(NS, [Observed("Ada", some)])
+        [ada] = decode(await graphs.read(NS)).entities
+        assert list(ada.observations) == odd[start + count :]
+
+
 async def test_a_name_or_type_is_no_observation(graphs: GraphStore) -> None:
     await graphs.add_entities(NS, [entity("Ada", "person")])
 

@@ -180,6 +180,37 @@ async def test_a_note_that_was_changed_there_is_brought_forward_here(
     assert counts(await other.take(await world.exported()))["notes"] == (0, 0, 1)
 
 
+async def test_what_a_note_said_once_may_be_what_another_says_now(
+    world: World, other: World
+) -> None:
+    first = await world.memory.store("the port is 80")
+    world.clock.now += 10
+    await world.memory.update(first, "the port is 81")
+    world.clock.now += 10
+    await world.memory.store("the port is 80")
+    content = await world.exported()
+
+    await other.take(content)
+
+    assert await other.exported() == content
+    assert (await other.memory.list()).total == 2
+
+
+async def test_a_note_that_was_changed_on_both_sides_stays_one(world: World, other: World) -> None:
+    name = await world.memory.store("the port is 80")
+    await other.take(await world.exported())
+    for number in range(3):
+        other.clock.now += 10
+        await other.memory.update(name, tags=[f"mine{number}"])
+        world.clock.now += 100
+        await world.memory.update(name, f"the port is 9{number}")
+        found = await other.take(await world.exported())
+        assert counts(found)["notes"] == (0, 1, 0)
+
+    assert (await other.memory.list()).total == 1
+    assert (await other.memory.get(name)).content == "the port is 92"
+
+
 async def test_a_note_that_was_changed_here_since_stays(world: World, other: World) -> None:
     name = await world.memory.store("port is 8080")
     content = await world.exported()
@@ -342,8 +373,7 @@ async def test_only_the_user_can_read_an_export_and_nothing_else_is_left(world: 
 
 
 async def test_progress_is_told_up_to_the_end(world: World, other: World) -> None:
-    for number in range(600):
-        await world.memory.store(f"note {number}")
+    await world.memory.store_batch([f"note {number}" for number in range(600)])
     size = len(await world.exported())
     told: list[tuple[int, int, str]] = []
 

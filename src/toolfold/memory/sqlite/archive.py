@@ -15,7 +15,7 @@ from toolfold.memory.sqlite.rows import namespace_id, read_note, read_versions
 from toolfold.memory.sqlite.writer import NoteWriter
 from toolfold.memory.store import Change
 from toolfold.memory.transfer.archive import Outcome, Taken
-from toolfold.memory.transfer.records import NoteRecord, Record, VersionRecord
+from toolfold.memory.transfer.records import NoteRecord, Record, Stage, VersionRecord
 
 _UNCHANGED: Final = Taken("unchanged")
 _INSERT_VERSION: Final = """
@@ -74,9 +74,8 @@ def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[
     )
     for number, archived in numbers:
         note, versions = read_note(connection, number), read_versions(connection, number)
-        formerly = tuple(version.hash for version in versions)
-        yield NoteRecord(note, formerly, is_archived=archived is not None)
-        yield from (VersionRecord(note.hash, version) for version in versions)
+        yield NoteRecord(note, tuple(map(_stage, versions)), is_archived=archived is not None)
+        yield from (VersionRecord(_stage(note), version) for version in versions)
     for row in connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)):
         yield _event(row)
     yield from read_documents(connection, namespace)
@@ -112,16 +111,25 @@ class _Merger:
                 return Taken(self._take_document(record))
 
     def _take_note(self, record: NoteRecord) -> Taken:
-        number = self._number_of(record.note.hash) or self._earlier(record.formerly)
+        number = self._find(_stage(record.note), record.formerly)
         if number is None:
             return Taken("added", self._add(record))
         before = read_note(self._connection, number)
         if before.deleted is not None or record.note.deleted is not None:
             return _UNCHANGED
-        self._writer.update(number, _change(before, record.note))
-        self._link(number, record.note)
+        self._bring_together(number, before, record.note)
         is_changed = read_note(self._connection, number) != before
         return Taken("updated", number) if is_changed else _UNCHANGED
+
+    def _bring_together(self, number: int, before: Note, other: Note) -> None:
+        self._writer.update(number, _change(before, other))
+        self._link(number, other)
+        is_changed = read_note(self._connection, number).version > before.version
+        if is_changed and other.updated > before.updated:
+            # So the next file tells that these two are the same.
+            self._connection.execute(
+                "UPDATE notes SET updated = ? WHERE number = ?", (other.updated, number)
+            )
 
     def _add(self, record: NoteRecord) -> int:
         number = self._writer.take_over(record.note)
@@ -139,7 +147,7 @@ class _Merger:
         )
 
     def _take_version(self, record: VersionRecord) -> Taken:
-        number = self._number_of(record.of)
+        number = self._find(record.of)
         if number is None:
             raise NotFound("The note that it is an earlier version of is not there.")
         if record.note.version >= read_note(self._connection, number).version:
@@ -172,29 +180,29 @@ class _Merger:
         write_document(self._connection, self._writer.namespace, document)
         return "added" if before is None else "updated"
 
-    def _number_of(self, name: str) -> int | None:
-        """Return the note that has a hash now, or else had it before."""
+    def _find(self, now: Stage, formerly: Sequence[Stage] = ()) -> int | None:
+        """Return the note that says the same now, or else shares a stage with the record."""
+        row = self._connection.execute(
+            "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
+            (self._writer.namespace, now.hash),
+        ).fetchone()
+        shared = (self._at_stage(stage) for stage in (now, *reversed(formerly)))
+        return row[0] if row else next((number for number in shared if number is not None), None)
+
+    def _at_stage(self, stage: Stage) -> int | None:
         for table in ("notes", "versions"):
             row = self._connection.execute(
-                f"SELECT number FROM {table} WHERE namespace = ? AND hash = ?",
-                (self._writer.namespace, name),
+                f"SELECT number FROM {table} WHERE namespace = ? AND hash = ? AND updated = ?",
+                (self._writer.namespace, *stage),
             ).fetchone()
             if row is not None:
                 number: int = row[0]
                 return number
         return None
 
-    def _earlier(self, formerly: Sequence[str]) -> int | None:
-        """Return the note that is here what the record was before."""
-        for name in reversed(formerly):
-            row = self._connection.execute(
-                "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
-                (self._writer.namespace, name),
-            ).fetchone()
-            if row is not None:
-                number: int = row[0]
-                return number
-        return None
+
+def _stage(note: Note) -> Stage:
+    return Stage(note.hash, note.updated)
 
 
 def _event(row: tuple[Any, ...]) -> Event:

@@ -33,6 +33,9 @@ _AT_ONCE: Final = 500
 # Above so many it is quicker to read all relations than to look up those of each name.
 _MANY_NAMES: Final = 2_000
 
+# Up to so many it is quicker to have SQLite look for each than to look at all that an entity says.
+_MANY_TEXTS: Final = 8
+
 _RelationRow: TypeAlias = tuple[Stored, Stored, Stored, int]
 
 _PARTS: Final = "SELECT number, entity, name, type, observations FROM graph_parts"
@@ -99,6 +102,17 @@ def read_entities(
 def parts_of(connection: sqlite3.Connection, graph: int, entity: int) -> list[Part]:
     """Return the parts of an entity, in order."""
     return _parts(connection, "graph = ? AND entity = ?", (graph, entity))
+
+
+def parts_saying(
+    connection: sqlite3.Connection, graph: int, entity: int, texts: Iterable[str]
+) -> list[Part]:
+    """Return the parts of an entity that may have one of these observations; all are among them."""
+    sought = [quoted(text) for text in set(texts)]
+    if len(sought) > _MANY_TEXTS:
+        return parts_of(connection, graph, entity)
+    says = " OR ".join(["instr(observations, ?)"] * len(sought)) or "FALSE"
+    return _parts(connection, f"graph = ? AND entity = ? AND ({says})", (graph, entity, *sought))
 
 
 def named(connection: sqlite3.Connection, graph: int, names: Iterable[str]) -> dict[str, list[int]]:

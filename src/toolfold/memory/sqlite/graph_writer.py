@@ -1,7 +1,7 @@
 """Write a knowledge graph into a SQLite file, inside of a transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 
 from toolfold.errors import NotFound
 from toolfold.memory.graph.encoding import packed, unpacked
@@ -15,6 +15,7 @@ from toolfold.memory.sqlite.graph_rows import (
     graph_id,
     named,
     parts_of,
+    parts_saying,
     stored,
 )
 
@@ -88,8 +89,9 @@ class GraphWriter:
         known = named(self._connection, self._graph, (each.name for each in observed))
         for name, observations in observed:
             if name in known:
-                for part in parts_of(self._connection, self._graph, known[name][0]):
-                    self._take_out(part, set(observations))
+                entity, unwanted = known[name][0], set(observations)
+                for part in parts_saying(self._connection, self._graph, entity, unwanted):
+                    self._take_out(part, unwanted)
 
     def delete_relations(self, relations: Sequence[Relation]) -> None:
         """See `GraphStore.delete_relations`."""
@@ -123,12 +125,12 @@ class GraphWriter:
         ).fetchone()
         return 1 if row is None else row[0] + 1
 
-    def _observe(self, entities: Sequence[int], observations: Iterable[str]) -> tuple[str, ...]:
+    def _observe(self, entities: Sequence[int], observations: Sequence[str]) -> tuple[str, ...]:
         """Add to the first entity, and return, what none of them has."""
         parts = [
             part.observations
             for entity in entities
-            for part in parts_of(self._connection, self._graph, entity)
+            for part in parts_saying(self._connection, self._graph, entity, observations)
         ]
         known = {text for told in unpacked(*parts) for text in told}
         lacking = tuple(text for text in observations if text not in known)
