@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from notes import notes, questions
 from pairing import WORKERS, Part
@@ -58,6 +59,17 @@ class Side:
         """Return a worker that starts a process with every turn, which searches once."""
         spec = {"command": self.first(), "texts": list(questions(_TEXTS))}
         return Part(script="fresh.py", spec=spec, env=self.env_at(home))
+
+    def report(self, home: Path, *texts: str) -> dict[str, Any]:
+        """Return what a fresh process says of itself that searches once; see `memory_first.py`."""
+        command = [*self.first(), *texts]
+        done = subprocess.run(
+            command, env=self.env_at(home), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self.title} does not answer:\n{done.stderr[-3_000:]}")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
 
     def first(self) -> list[str]:
         """Return the command that searches once, but for the query."""

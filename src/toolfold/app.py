@@ -47,6 +47,7 @@ from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
+from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
@@ -223,6 +224,7 @@ async def _open_memory(
     store = SqliteStore(file, patience_s=_PATIENCE_S)
     consolidations = SqliteConsolidations(file)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
+    usage = Usage(consolidations)
     calendar: dict[str, Any] = {
         "zone": ZoneInfo(settings.time_zone) if settings.time_zone else None,
         "week_start": ("monday", "sunday").index(settings.week_start) * 6,
@@ -234,7 +236,7 @@ async def _open_memory(
         readable = roots if is_guest else None
         graph = Graph(SqliteGraphStore(file), store, namespace=namespace)
         return Services(
-            notes=Memory(store, meaning, namespace=namespace, **calendar),
+            notes=Memory(store, meaning, namespace=namespace, usage=usage, **calendar),
             events=Events(SqliteEvents(file), namespace=namespace, **calendar),
             consolidation=Consolidation(store, consolidations, namespace=namespace),
             documents=Documents(documents, meaning, namespace=namespace, roots=readable),
@@ -246,8 +248,9 @@ async def _open_memory(
         if hours := settings.consolidate_hours:
             await keep_consolidating(store, consolidations, every_hours=hours)
 
-    async with file.running(), store.running(), meaning.running(), in_background(consolidate):
-        yield make
+    async with file.running(), store.running(), meaning.running(), usage.running():
+        async with in_background(consolidate):
+            yield make
 
 
 def _roots(settings: MemorySettings) -> list[Path]:

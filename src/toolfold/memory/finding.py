@@ -21,6 +21,7 @@ from toolfold.memory.when.calendar import Calendar
 
 # More than any store holds: every match.
 _ALL: Final = 1_000_000_000
+_DECIMALS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class Finder:
         )
         if not wish.min_score:
             return list(hits), matches.total
-        good = [hit for hit in hits if hit.score >= wish.min_score]
+        good = [hit for hit in hits if _shown(hit.score) >= wish.min_score]
         return list(good), len(good)
 
     async def _load(
@@ -142,6 +143,11 @@ def _compact(note: Note, hit: Hit | _Listed, wish: Wish) -> CompactMemory | Expl
         preview=preview(note.content),
         tags=note.tags,
         created=round(note.created, 3),
-        score=round(hit.score, 3),
+        score=_shown(hit.score),
     )
     return ExplainedMemory(*compact, why=hit.explain()) if wish.is_explained else compact
+
+
+def _shown(score: float) -> float:
+    """Return a score as it is shown, and as a least one is compared with it."""
+    return round(score, _DECIMALS)
