@@ -149,8 +149,10 @@ def _print_times(found: Found, homes: dict[int, Path], turns: int) -> None:
                     time_one()
             rounds = [{size: timers[size]() for size in timers} for _ in range(turns)]
         for size in homes:
-            middle_ms = statistics.median(each[size] for each in rounds) * 1e3
-            found.note(f"{work}, {size:,}", middle_ms, MOST_MS.get(size, {}).get(work), "ms")
+            times_ms = [each[size] * 1e3 for each in rounds]
+            most = MOST_MS.get(size, {}).get(work)
+            found.note(f"{work}, {size:,}", statistics.median(times_ms), most, "ms")
+            print(f"  {'  the least of them':<42}{min(times_ms):>9.2f} ms")
         if work == "store" and len(homes) > 1:
             least, most = min(homes), max(homes)
             growth = statistics.median(each[most] / each[least] for each in rounds)

@@ -135,6 +135,8 @@ class _Doors:
         self._all: WeakSet[Asking] = WeakSet()
         self._lock = threading.Lock()
         self._own: dict[str, OwnMemory] = {}
+        self._daemonless: set[str] = set()
+        """The data directories for which no daemon could be started."""
         self._opening = threading.Lock()
 
     def parts(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -146,11 +148,11 @@ class _Doors:
         """
         world = _World()
         data = world.data_directory()
-        if data not in self._own and os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}:
+        if data not in self._daemonless and os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}:
             try:
                 yield from self._through_daemon(world, question)
-            except (NoDaemon, Misplaced):
-                pass  # whatever is wrong with the store is said by itself
+            except (NoDaemon, Misplaced):  # whatever is wrong with the store is said by itself
+                self._daemonless.add(data)
             else:
                 return
         yield from self._opened(data).ask(question)
