@@ -248,9 +248,14 @@ async def _open_memory(
         if hours := settings.consolidate_hours:
             await keep_consolidating(store, consolidations, every_hours=hours)
 
-    async with file.running(), store.running(), meaning.running(), usage.running():
-        async with in_background(consolidate):
-            yield make
+    async with (
+        file.running(),
+        store.running(),
+        meaning.running(),
+        usage.running(),
+        in_background(consolidate),
+    ):
+        yield make
 
 
 def _roots(settings: MemorySettings) -> list[Path]:

@@ -12,6 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
 from toolfold.config.settings import Config
+from toolfold.entrypoints.mcp.lines import CallTool
 from toolfold.entrypoints.mcp.progress import Progress
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.jsontypes import JsonObject
@@ -72,6 +73,21 @@ def make_memory_server(memories: Memories, config: Config) -> Server[Any]:
         on_call_tool=call_tool,
         **(_graph_resources(memories, config.namespace, surface) if kind == "graph" else {}),
     )
+
+
+def graph_call(memories: Memories, config: Config) -> CallTool | None:
+    """Return what calls the tools of the graph, if that is what clients are to see.
+
+    Graphs are read whole, and may be large, so answers are passed on as they are.
+    """
+    if config.settings.tools != "graph":
+        return None
+
+    async def call(name: str, arguments: Any) -> str:
+        graph = (await memories.services(config.namespace, is_guest=True)).graph
+        return await graph_tools.call_as_json(graph, name, arguments)
+
+    return call
 
 
 def _graph_resources(memories: Memories, namespace: str, surface: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import anyio.to_thread
+
 from toolfold.errors import NotFound
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory.graph import jsonl
@@ -71,6 +73,7 @@ class Graph:
         self._notes = notes
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
+        self._made: tuple[int, str] | None = None
 
     async def create_entities(self, entities: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
@@ -152,6 +155,17 @@ class Graph:
         if tool == "open_nodes":
             return await self._store.open(self._namespace, texts(arguments["names"]))
         return await self._store.read(self._namespace)
+
+    async def read_once(self, make: Callable[[Encoded], str]) -> str:
+        """Return what `make` makes of everything; the same as last time if nothing was written.
+
+        What is large is made in a thread, so that others go on meanwhile.
+        """
+        number = await self._store.changed(self._namespace)
+        if self._made is None or self._made[0] != number:
+            found = await self._store.read(self._namespace)
+            self._made = number, await anyio.to_thread.run_sync(make, found)
+        return self._made[1]
 
     async def create_entity(
         self, name: str, entity_type: str, observations: str | Sequence[str] | None = None

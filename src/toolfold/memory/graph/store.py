@@ -80,6 +80,9 @@ class GraphStore(Protocol):
     async def delete_relations(self, namespace: str, relations: Sequence[Relation]) -> None:
         """Delete relations, however often they are there."""
 
+    async def changed(self, namespace: str) -> int:
+        """Return a number that grows whenever something is written; 0 for what never was."""
+
     async def read(self, namespace: str) -> Encoded:
         """Return everything."""
 

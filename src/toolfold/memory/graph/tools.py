@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from toolfold.errors import BadInput, NotFound
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory.graph.answers import text_of
-from toolfold.memory.graph.encoding import as_line, as_text, as_value, quoted
+from toolfold.memory.graph.encoding import Encoded, as_line, as_text, as_value, quoted
 from toolfold.memory.graph.inputs import ARGUMENTS, check
 from toolfold.memory.graph.service import Graph
 
@@ -56,8 +56,9 @@ async def call_as_json(graph: Graph, tool: str, arguments: Mapping[str, Json] | 
         StoreError: As `call`.
     """
     if tool in _READING and _fault(tool, arguments or {}) is None:
-        found = await graph.encoded(tool, arguments or {})
-        return _result(as_text(found), as_line(found))
+        if tool == "read_graph":
+            return await graph.read_once(_found)
+        return _found(await graph.encoded(tool, arguments or {}))
     answer = await call(graph, tool, arguments)
     if answer.is_error:
         return f'{_content(answer.text)},"isError":true}}'
@@ -78,6 +79,10 @@ def _fault(tool: str, arguments: Mapping[str, Json]) -> Answer | None:
 
 def _failed(text: str) -> Answer:
     return Answer(text, None, is_error=True)
+
+
+def _found(graph: Encoded) -> str:
+    return _result(as_text(graph), as_line(graph))
 
 
 def _result(text: str, structured: str) -> str:

@@ -54,6 +54,15 @@ class SqliteGraphStore:
     async def delete_relations(self, namespace: str, relations: Sequence[Relation]) -> None:
         await self._write(namespace, lambda writer: writer.delete_relations(relations))
 
+    async def changed(self, namespace: str) -> int:
+        def work(connection: sqlite3.Connection, graph: int) -> int:
+            statement = "SELECT changed FROM graphs WHERE id = ?"
+            [number] = connection.execute(statement, (graph,)).fetchone()
+            found: int = number
+            return found
+
+        return await self._read(namespace, work, 0)
+
     async def read(self, namespace: str) -> Encoded:
         return await self._read(namespace, read_all, Encoded())
 

@@ -30,6 +30,7 @@ class GraphWriter:
         found = graph_id(connection, namespace)
         self._graph = self._make(namespace) if found is None else found
         self._index = Indexer(connection, self._graph)
+        connection.execute("UPDATE graphs SET changed = changed + 1 WHERE id = ?", (self._graph,))
 
     def add_entities(self, entities: Sequence[Entity]) -> list[Entity]:
         """See `GraphStore.add_entities`."""
