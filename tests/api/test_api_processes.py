@@ -12,9 +12,29 @@ from relay.peer import kill, wait_until
 
 from toolfold import api
 from toolfold.api import door
-from toolfold.errors import StoreError
+from toolfold.api.door import _World
+from toolfold.errors import BadInput, NotFound, StoreError
 
 HEAVY = "{'anyio', 'asyncio', 'mcp', 'mcp_types', 'numpy', 'pydantic', 'sqlite3', 'onnxruntime'}"
+
+
+def test_one_connection_serves_all_calls_of_a_thread(
+    module_home: MemoryHome, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_this_process(module_home, "daemon", project, monkeypatch)
+    made: list[_World] = []
+    connect = _World.connect
+    monkeypatch.setattr(_World, "connect", lambda world: (made.append(world), connect(world))[1])
+    name = api.store("once")
+    for _ in range(5):
+        assert api.get(name).content == "once"
+    with pytest.raises(NotFound):
+        api.get("00000000")
+    with pytest.raises(BadInput):
+        list(api.search_iter("x", page_size=0))
+    assert len(list(api.search_iter("", page_size=1))) == 1
+
+    assert len(made) == 1
 
 
 def test_importing_it_and_a_search_through_a_warm_daemon_are_light(module_home: MemoryHome) -> None:

@@ -47,17 +47,23 @@ def ask(
     }
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            for part in _doors.parts(question):
-                if "progress" in part and on_progress is not None:
-                    on_progress(*part["progress"])
-                elif "value" in part:
-                    return part["value"]
-                elif "error" in part:
-                    raise _error(part["error"])
+            return _answer(_doors.parts(question), on_progress)
         except Interrupted:
             if not may_repeat or attempt == _ATTEMPTS:
                 break
     raise StoreError(f"The toolfold daemon ended during {verb}; whether it was done is not known.")
+
+
+def _answer(parts: Iterator[dict[str, Any]], on_progress: OnProgress | None) -> Any:
+    """Return the value in the last of all parts, or raise the error."""
+    answer: dict[str, Any] = {}
+    for part in parts:  # to their end: a connection that is left half-way cannot be used again
+        if "progress" in part and on_progress is not None:
+            on_progress(*part["progress"])
+        answer = part
+    if "error" in answer:
+        raise _error(answer["error"])
+    return answer["value"]
 
 
 def ask_for_pages(
@@ -76,14 +82,17 @@ def ask_for_pages(
     }
 
     def pages() -> Iterator[Any]:
+        failure: ToolfoldError | None = None
         try:
             for part in _doors.parts(question):
                 if "page" in part:
                     yield part["page"]
                 elif "error" in part:
-                    raise _error(part["error"])
+                    failure = _error(part["error"])
         except Interrupted:
             raise StoreError(f"The way to the toolfold daemon ended during {verb}.") from None
+        if failure is not None:
+            raise failure
 
     return pages()
 

@@ -146,16 +146,7 @@ async def _messages(
 
     async def receive() -> None:
         async with arrived:
-            while True:
-                try:
-                    line = await lines.receive()
-                except anyio.EndOfStream:
-                    # The SDK would let requests in progress go on for a peer that is gone.
-                    tasks.cancel_scope.cancel()
-                    return
-                message = await _parsed(line, lines)
-                if message is None:
-                    continue
+            async for message in _arriving(lines):
                 in_flight.see_in(message)
                 if _is_call(message):
                     # Until it has this, a relay may ask another daemon without doing things twice.
@@ -164,6 +155,8 @@ async def _messages(
                         tasks.start_soon(_answer_call, message, call, lines, in_flight)
                         continue
                 await arrived.send(SessionMessage(message))
+            # The SDK would let requests in progress go on for a peer that is gone.
+            tasks.cancel_scope.cancel()
 
     async def send() -> None:
         async with leaving:
@@ -177,6 +170,18 @@ async def _messages(
         tasks.start_soon(send)
         yield read, write
         tasks.cancel_scope.cancel()
+
+
+async def _arriving(lines: LineStream) -> AsyncIterator[types.JSONRPCMessage]:
+    """Give what the peer sends until it is gone."""
+    while True:
+        try:
+            line = await lines.receive()
+        except anyio.EndOfStream:
+            return
+        message = await _parsed(line, lines)
+        if message is not None:
+            yield message
 
 
 def _is_call(message: types.JSONRPCMessage) -> TypeGuard[types.JSONRPCRequest]:
