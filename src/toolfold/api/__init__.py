@@ -229,8 +229,8 @@ def get(hash: str) -> Note:
     return forms.note(ask("memory.get", locals(), may_repeat=True))
 
 
-def history(hash: str) -> tuple[Note, ...]:
-    """Return every version of a note, oldest first; the last is how it is now."""
+def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
+    """Return the last versions of a note, oldest first; the last is how it is now."""
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
 
 

@@ -131,6 +131,13 @@ def preview(content: str) -> str:
 
 
 def _line(memory: CompactMemory | ExplainedMemory) -> str:
-    day = datetime.fromtimestamp(memory.created).astimezone().date()
+    day = _day(memory.created)
     tags = f" [{', '.join(memory.tags)}]" if memory.tags else ""
     return f"{memory.hash} {day}{tags} {memory.score:.2f}: {memory.preview}"
+
+
+def _day(seconds: float) -> str:
+    try:
+        return str(datetime.fromtimestamp(seconds).astimezone().date())
+    except (ValueError, OverflowError, OSError):  # no calendar has it
+        return f"{seconds:g}"

@@ -29,6 +29,7 @@ from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.memory.memories import Place
 from toolfold.relay.wire import WIRE, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ class Reception:
     async def _serve_verbs(self, config: Config, client: Client, lines: LineStream) -> None:
         server = VerbServer(
             memories=self._shared.memories,
-            namespace=config.namespace,
+            place=Place(config.namespace, config.settings.memory),
             lines=lines,
             in_flight=client.in_flight,
         )

@@ -174,7 +174,7 @@ class Graph:
 
         If one of that name is there, it gets the observations that it lacks.
         """
-        told = [observations] if isinstance(observations, str) else list(observations or ())
+        told = [observations] if isinstance(observations, str) else observations or []
         given = {"name": name, "entity_type": entity_type, "observations": told}
         check_shape(ENTITY_GIVEN, given)
         entity = Entity(whole(name), whole(entity_type), texts(told))

@@ -131,7 +131,13 @@ class SqliteGraphStore:
         return await self._file.read(found)
 
     async def _write(self, namespace: str, work: Callable[[GraphWriter], _T]) -> _T:
-        return await self._file.write(lambda connection: work(GraphWriter(connection, namespace)))
+        def written(connection: sqlite3.Connection) -> _T:
+            writer = GraphWriter(connection, namespace)
+            answer = work(writer)
+            writer.finish()
+            return answer
+
+        return await self._file.write(written)
 
 
 def _word_hits(connection: sqlite3.Connection, graph: int, word: str) -> list[WordHit]:

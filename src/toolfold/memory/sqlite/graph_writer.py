@@ -30,7 +30,14 @@ class GraphWriter:
         found = graph_id(connection, namespace)
         self._graph = self._make(namespace) if found is None else found
         self._index = Indexer(connection, self._graph)
-        connection.execute("UPDATE graphs SET changed = changed + 1 WHERE id = ?", (self._graph,))
+        self._changes = connection.total_changes
+
+    def finish(self) -> None:
+        """Let others see that something was written, if it was."""
+        if self._connection.total_changes > self._changes:
+            self._connection.execute(
+                "UPDATE graphs SET changed = changed + 1 WHERE id = ?", (self._graph,)
+            )
 
     def add_entities(self, entities: Sequence[Entity]) -> list[Entity]:
         """See `GraphStore.add_entities`."""

@@ -194,6 +194,10 @@ class SqliteStore:
 
         return await self._file.read(work)
 
+    def warm_soon(self, namespace: str) -> None:
+        self._cold.setdefault(namespace, anyio.Event())
+        self._news.set()
+
     async def adopt(self, embedder: str, dimensions: int) -> None:
         # Only if need be: a file that cannot be written is to be read all the same.
         if await self._file.read(made_by) != embedder:
