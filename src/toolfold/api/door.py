@@ -3,6 +3,7 @@
 import atexit
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -22,6 +23,7 @@ OnProgress = Callable[[int, int, str], None]
 
 _ATTEMPTS: Final = 4
 _MOST_IDLE: Final = 8
+_PATIENCE_S: Final = 60.0
 
 
 def ask(
@@ -144,8 +146,8 @@ class _Doors:
         self._all: WeakSet[Asking] = WeakSet()
         self._lock = threading.Lock()
         self._own: dict[str, OwnMemory] = {}
-        self._daemonless: set[str] = set()
-        """The data directories for which no daemon could be started."""
+        self._daemonless: dict[str, float] = {}
+        """Until when none is sought for a data directory for which none could be started."""
         self._opening = threading.Lock()
 
     def parts(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -157,11 +159,12 @@ class _Doors:
         """
         world = _World()
         data = world.data_directory()
-        if data not in self._daemonless and os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}:
+        is_wanted = os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}
+        if is_wanted and time.monotonic() >= self._daemonless.get(data, 0):
             try:
                 yield from self._through_daemon(world, question)
             except (NoDaemon, Misplaced):  # whatever is wrong with the store is said by itself
-                self._daemonless.add(data)
+                self._daemonless[data] = time.monotonic() + _PATIENCE_S
             else:
                 return
         yield from self._opened(data).ask(question)
