@@ -19,7 +19,7 @@ SIZES = (1_000, 10_000)
 FRESH_PAIRS = 9
 FRESH_PROCESSES = 5
 # At most such a part of the service's time.
-TARGETS = {"first": 1 / 20, "search": 1 / 3, "store": 1 / 10, "health": None}
+TARGETS = {"first": 0.05, "search": 0.33, "store": 0.1, "health": None}
 TITLES = {
     "first": "import and first search",
     "search": "warm search",
@@ -49,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=31, metavar="N", help="default: 31")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="NOTES")
+    parser.add_argument("--only", nargs="+", choices=TITLES, default=[*TITLES], metavar="WORK")
     parser.add_argument("--tools", default=ROOT / ".tools", type=Path, metavar="DIR")
     return parser.parse_args()
 
@@ -87,7 +88,7 @@ def _print_pairs(baseline: Side, subject: Side, kept: Path, arguments: argparse.
     print(f"\n{subject.title} (subject) beside {baseline.title} (baseline)")
     print(report.heading(), flush=True)
     for size in arguments.sizes:
-        for work in TITLES:
+        for work in arguments.only:
             case = _case(baseline, subject, kept, work, size)
             with tempfile.TemporaryDirectory() as directory:
                 parts = case.parts(Stage(arguments.tools, Path(directory)))

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
 
 from toolfold import errors
 from toolfold.api.values import as_json
@@ -143,7 +142,7 @@ class _Doors:
 
     def __init__(self) -> None:
         self._idle: list[tuple[_World, Asking]] = []
-        self._all: WeakSet[Asking] = WeakSet()
+        self._all: set[Asking] = set()
         self._lock = threading.Lock()
         self._own: dict[str, OwnMemory] = {}
         self._daemonless: dict[str, float] = {}
@@ -177,7 +176,7 @@ class _Doors:
             self._keep(world, asking)
             raise BadInput(f"{question['verb']}: {error} Give it in parts.") from error
         except BaseException:  # also a caller who does not want the rest
-            asking.close()
+            self._part(asking)
             raise
         self._keep(world, asking)
 
@@ -197,7 +196,11 @@ class _Doors:
             too_many = self._idle[:-_MOST_IDLE]
             del self._idle[:-_MOST_IDLE]
         for _, old in too_many:
-            old.close()
+            self._part(old)
+
+    def _part(self, asking: Asking) -> None:
+        asking.close()
+        self._all.discard(asking)
 
     def _opened(self, data: str) -> "OwnMemory":
         with self._opening:
