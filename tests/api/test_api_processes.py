@@ -162,9 +162,9 @@ def test_it_opens_the_store_itself_where_no_daemon_can_start(own_home: MemoryHom
     assert own_home.daemons == set()
 
 
-def test_a_wrong_configuration_is_named(own_home: MemoryHome, way: str) -> None:
+def test_a_wrong_configuration_is_named(own_home: MemoryHome) -> None:
     own_home.settings("[memory]\nweek_start = 'friday'\n")
-    process = own_home.start(way, "from toolfold import api; api.health()")
+    process = own_home.start("daemon", "from toolfold import api; api.health()")
     _, errors = process.communicate(timeout=50)
 
     assert process.returncode == 1
@@ -177,10 +177,10 @@ def test_a_daemon_that_ended_between_two_calls_is_followed_by_another(
 ) -> None:
     in_this_process(own_home, "daemon", own_home.project, monkeypatch)
     name = api.store("before")
-    kill(own_home.daemon())
+    own_home.kill_daemon()
 
     assert api.get(name).content == "before"
-    kill(own_home.daemon())
+    own_home.kill_daemon()
     assert api.delete(name) is True  # nothing was under way, so nothing is in doubt
     own_home.end_daemon_politely()
     assert api.restore(name) is True
@@ -242,12 +242,12 @@ def test_pages_whose_daemon_died_end_with_an_error(
 ) -> None:
     in_this_process(own_home, "daemon", own_home.project, monkeypatch)
     # More than the socket holds, so that the daemon cannot have sent all.
-    api.store_batch([f"note {number} {'long ' * 60}" for number in range(5_000)])
+    api.store_batch([f"note {number} {'long ' * 40}" for number in range(2_000)])
     pages = api.search_iter("", page_size=1)
     next(pages)
-    kill(own_home.daemon())
+    own_home.kill_daemon()
 
     with pytest.raises(StoreError, match="daemon ended during memory"):
         list(pages)
-    assert api.list().total == 5_000
+    assert api.list().total == 2_000
     door.close()
