@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
+from toolfold.config.hooks import KINDS as HOOK_KINDS
+from toolfold.config.hooks import HookSettings
 from toolfold.config.layers import (
     ADDRESS,
     AMOUNT,
@@ -170,6 +172,8 @@ class Settings:
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
 
     memory: MemorySettings = field(default_factory=MemorySettings)
+
+    hooks: HookSettings = field(default_factory=HookSettings)
 
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
@@ -350,8 +354,12 @@ def _schema() -> Schema:
             "consolidate_hours": HOURS,
         }.items()
     }
+    hooks = {
+        ("hooks", name): Setting(kind, getattr(settings.hooks, name))
+        for name, kind in HOOK_KINDS.items()
+    }
     return Schema(
-        settings=numbers | surface | memory,
+        settings=numbers | surface | memory | hooks,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -362,6 +370,7 @@ def _settings(values: Values) -> Settings:
     scalars: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     memory: dict[str, Any] = {}
+    hooks: dict[str, Any] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
@@ -371,11 +380,14 @@ def _settings(values: Values) -> Settings:
                 limits[limit] = value
             case ("memory", name):
                 memory[name] = value
+            case ("hooks", name):
+                hooks[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
         limits=Limits(**limits),
         memory=MemorySettings(**memory),
+        hooks=HookSettings(**hooks),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

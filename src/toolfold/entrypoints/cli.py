@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_runs(commands)
     _add_trust(commands)
     _add_install(commands)
+    _add_hook(commands)
     _add_daemon(commands)
     _add_login(commands, shared)
     doctor = commands.add_parser(
@@ -198,6 +199,9 @@ def _add_install(commands: Any) -> None:
         "install", parents=[clients, where, dry], help="move a client's servers to toolfold"
     )
     install.add_argument("--keep", action="store_true", help="add toolfold, and move nothing")
+    install.add_argument(
+        "--hooks", action="store_true", help="have conversations begin with notes (claude)"
+    )
     uninstall = commands.add_parser(
         "uninstall", parents=[clients, where, dry], help="put the client's servers back"
     )
@@ -209,6 +213,12 @@ def _add_install(commands: Any) -> None:
     for parser in (install, uninstall, sync, init):
         command = parser.prog.split()[-1]
         parser.set_defaults(command=command, module="install.commands")
+
+
+def _add_hook(commands: Any) -> None:
+    hook = commands.add_parser("hook", help="answer a session hook of Claude Code, on stdin")
+    hook.add_argument("name", choices=("session-start", "prompt", "pre-compact", "session-end"))
+    hook.set_defaults(command="hook", module="commands.hook")
 
 
 class _Version(argparse.Action):

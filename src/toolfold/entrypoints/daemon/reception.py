@@ -21,9 +21,11 @@ from toolfold.app import Shared
 from toolfold.config.settings import Config
 from toolfold.entrypoints.daemon.client_place import ClientPlace
 from toolfold.entrypoints.daemon.clients import Client, Clients
+from toolfold.entrypoints.daemon.hooks import HookServer
 from toolfold.entrypoints.daemon.losses import describe_losses
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.daemon.worlds import Worlds
+from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import LineStream, serve_lines
 from toolfold.entrypoints.mcp.memory import make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
@@ -73,6 +75,7 @@ class Reception:
         self._shared = shared
         self._worlds = worlds
         self._clients = clients
+        self._hooks = Hooks(shared.memories, shared.embedder)
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:
         """Serve one connection to its end. Whatever goes wrong concerns that one alone."""
@@ -109,7 +112,7 @@ class Reception:
 
     async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         match hello.get("kind"):
-            case "mcp" | "verbs":
+            case "mcp" | "verbs" | "hook":
                 await self._greet(hello, lines, prove)
             case "status":
                 await lines.send(encode(self._daemon.status()))
@@ -142,6 +145,9 @@ class Reception:
         if hello["kind"] == "verbs":
             await lines.send(ready)
             await self._serve_verbs(config, client, lines)
+        elif hello["kind"] == "hook":
+            await lines.send(ready)
+            await self._serve_hook(config, client, lines)
         elif config.settings.tools != "code":
             await lines.send(ready)
             make = partial(make_memory_server, self._shared.memories, config)
@@ -165,6 +171,13 @@ class Reception:
             namespace=config.namespace,
             lines=lines,
             in_flight=client.in_flight,
+        )
+        async with self._clients.served(client):
+            await server.serve()
+
+    async def _serve_hook(self, config: Config, client: Client, lines: LineStream) -> None:
+        server = HookServer(
+            hooks=self._hooks, config=config, lines=lines, in_flight=client.in_flight
         )
         async with self._clients.served(client):
             await server.serve()

@@ -22,7 +22,7 @@ _PLACES = (
 def own_entry(client: Client, environ: Mapping[str, str]) -> JsonObject:
     """Return what a client's file shall say: by name if PATH leads here, else by its full path."""
     entry: JsonObject = {"type": "stdio"} if client in {"claude", "vscode"} else {}
-    command, *arguments = _command(environ)
+    command, *arguments = own_command(environ)
     return {**entry, "command": command, "args": [*arguments, "mcp"]}
 
 
@@ -42,7 +42,8 @@ def passing_on(
     return {**entry, "env_vars": [*passed, *missing]} if missing else entry
 
 
-def _command(environ: Mapping[str, str]) -> list[str]:
+def own_command(environ: Mapping[str, str]) -> list[str]:
+    """Return how this toolfold is started: by name if PATH leads here, else by its full path."""
     script = shutil.which(NAME, path=sysconfig.get_path("scripts"))
     if script is None:
         return [sys.executable, "-P", "-m", NAME]
