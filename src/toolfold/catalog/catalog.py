@@ -222,10 +222,13 @@ class Catalog:
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
+        return render_stub(tool, observed=self.seen(tool))
+
+    def seen(self, tool: Tool) -> str | None:
+        """Say what a tool was seen to return, if that is known of it."""
         if tool.is_built_in:
-            return render_stub(tool)
-        observed = self._upstreams[tool.server].shapes.line(tool.listed.name)
-        return render_stub(tool, observed=observed)
+            return None
+        return self._upstreams[tool.server].shapes.line(tool.listed.name)
 
     def save_shapes(self) -> None:
         """Keep what was learned of results."""

@@ -21,6 +21,7 @@ from toolfold.config.layers import (
     HOURS,
     NAMES,
     OWN_COUNT,
+    OWN_FLAG,
     OWN_NAMES,
     OWN_TEXT,
     PORT,
@@ -161,6 +162,12 @@ class Settings:
 
     allowed_origins: tuple[str, ...] = ()
     """Origins besides our own that web pages may call us from."""
+
+    require_keys: bool = False
+    """Whether HTTP requests must show an API key on loopback too, as behind a proxy."""
+
+    request_time_s: float = 600.0
+    """How long the answer to a REST request may take."""
 
     journal_days: int = 30
     """How long runs stay in the journal."""
@@ -342,6 +349,8 @@ def _schema() -> Schema:
         ("port",): Setting(PORT, settings.port),
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
         ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
+        ("require_keys",): Setting(OWN_FLAG, settings.require_keys),
+        ("request_time_s",): Setting(AMOUNT, settings.request_time_s),
         ("tools",): Setting(SURFACE, settings.tools),
     }
     memory = {

@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_hook(commands)
     _add_daemon(commands)
     _add_login(commands, shared)
+    _add_keys(commands)
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
@@ -182,6 +183,25 @@ def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
     logout = commands.add_parser("logout", parents=[shared], help="forget such a login")
     logout.add_argument("server", help="its name in the configuration")
     logout.set_defaults(command="logout", module="commands.login")
+
+
+def _add_keys(commands: Any) -> None:
+    keys = commands.add_parser("keys", help="who may use toolfold over HTTP")
+    kinds = keys.add_subparsers(
+        metavar="create|list|revoke|token", required=True, prog="toolfold keys"
+    )
+    create = kinds.add_parser("create", help="make a key, and print it for the only time")
+    create.add_argument("name", help="who gets it")
+    create.add_argument("--namespace", help="where its notes belong to; by default the project")
+    create.add_argument("--json", action="store_true", help="print JSON")
+    listing = kinds.add_parser("list", help="all keys that there are and were")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    revoke = kinds.add_parser("revoke", help="have a key open nothing any more")
+    revoke.add_argument("key", help="its id, or the name of who has it")
+    token = kinds.add_parser("token", help="the token that pages in your browser need")
+    token.add_argument("--renew", action="store_true", help="make another one first")
+    for kind, parser in kinds.choices.items():
+        parser.set_defaults(command=f"keys_{kind}", module="commands.keys")
 
 
 def _add_install(commands: Any) -> None:

@@ -20,6 +20,10 @@ _RUN: Final = """
             WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
     FROM beginnings LEFT JOIN ends USING (number)
 """
+_OLDER: Final = """
+    WHERE (?1 IS NULL OR client = ?1)
+        AND (?2 IS NULL OR number < (SELECT number FROM beginnings WHERE id = ?2))
+"""
 _CALLS: Final = """
     SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
         started_at, duration_s
@@ -103,21 +107,36 @@ class Run:
     """In the order in which they began; empty where runs are listed."""
 
 
-def newest(connection: sqlite3.Connection, limit: int) -> list[Run]:
-    """Return the newest runs without their calls, newest first."""
-    rows = connection.execute(f"{_RUN} ORDER BY number DESC LIMIT ?", (limit,))
+def newest(
+    connection: sqlite3.Connection,
+    limit: int,
+    *,
+    client: str | None = None,
+    before: str | None = None,
+) -> list[Run]:
+    """Return the newest runs without their calls, newest first.
+
+    Only those of `client`, if it is given, and only those that are older than the run `before`;
+    none if that is gone, as then all older ones are.
+    """
+    rows = connection.execute(
+        f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT ?3", (client, before, limit)
+    )
     return [_run(row) for row in rows]
 
 
-def find(connection: sqlite3.Connection, prefix: str) -> Run:
+def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = None) -> Run:
     """Return the run whose id begins with `prefix`, with its calls.
+
+    Only those of `client` count, if it is given.
 
     Raises:
         NotFound: There is none, or there are several, which the message then names.
     """
     rows = connection.execute(
-        f"{_RUN} WHERE substr(id, 1, ?) = ? ORDER BY number DESC LIMIT ?",
-        (len(prefix), prefix, _SHOWN_CANDIDATES + 1),
+        f"{_RUN} WHERE substr(id, 1, ?1) = ?2 AND (?3 IS NULL OR client = ?3)"
+        " ORDER BY number DESC LIMIT ?4",
+        (len(prefix), prefix, client, _SHOWN_CANDIDATES + 1),
     ).fetchall()
     if len(rows) == 1:
         return _whole(connection, rows[0])
