@@ -92,6 +92,8 @@ class _Hook:
                 self._log.failed("daemon", str(error))
         if leave_behind():
             return {}
+        # A daemon that is slow to begin, or hangs, is not waited for: the store can be shared.
+        wishes.ways = [way for way in wishes.ways if way != "daemon"] or wishes.ways
         self._began = time.monotonic()
         return self._ask(request, wishes, max(_LATE_S, wishes.timeout_s))
 

@@ -79,6 +79,7 @@ def _after_name(found: "re.Match[str]") -> str:
     if _NO_SECRET.fullmatch(found["value"]):
         return found[0]
     # "the password is required": of words, only those that are quoted are taken for the secret.
-    if found["value"].isalpha() and found["name"].rstrip().endswith(("is", "IS", ":")):
+    is_word = found["value"].rstrip(".!?").isalpha()
+    if is_word and found["name"].rstrip().endswith(("is", "IS", ":")):
         return found[0]
     return f"{found['name']}{REMOVED}"

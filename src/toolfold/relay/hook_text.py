@@ -64,15 +64,15 @@ def asks_for_memory(prompt: str) -> bool:
 
 
 def within(lines: "Sequence[str]", most_tokens: int) -> list[str]:
-    """Return the first of the lines that surely fit where nobody can count tokens.
+    """Return the first of the lines that should fit, where nobody can count tokens.
 
-    A token of English is some four characters; one of another script may be a single byte.
+    A token of English is some four letters; a sign may be one, and so may a byte of other scripts.
     """
     kept: list[str] = []
     cost = 0.0
     for line in lines:
-        plain = sum(char.isascii() for char in line)
-        cost += plain / 3 + len(line.encode(errors="replace")) - plain + 1
+        letters = sum(char.isascii() and (char.isalpha() or char == " ") for char in line)
+        cost += letters / 3 + len(line.encode(errors="replace")) - letters + 1
         if cost > most_tokens:
             break
         kept.append(line)

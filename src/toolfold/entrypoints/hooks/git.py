@@ -15,6 +15,7 @@ import anyio
 _PATIENCE_S: Final = 2.0
 _COMMITS: Final = 5
 _LONGEST: Final = 2_000
+_NO_COMMITS: Final = "does not have any commits yet"
 _SAFELY: Final = (
     "--no-pager",
     *("-c", "core.fsmonitor=false"),
@@ -91,8 +92,9 @@ async def _output(command: list[str], environ: dict[str, str]) -> str:
         done = await anyio.run_process(command, stdin=subprocess.DEVNULL, check=False, env=environ)
     # A detached head has no branch, which is no trouble: that is status 1, and no words.
     if done.returncode > 1:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise _GitFailed(words[-1][:200] if words else f"status {done.returncode}")
+        words = done.stderr.decode(errors="replace").strip()
+        if _NO_COMMITS not in words:
+            raise _GitFailed(words.splitlines()[-1][:200] if words else "no reason given")
     return done.stdout.decode(errors="replace")[:_LONGEST]
 
 

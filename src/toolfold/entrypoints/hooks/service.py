@@ -18,6 +18,7 @@ from toolfold.entrypoints.hooks.recording import record
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.memory.background import in_background
 from toolfold.memory.memories import Memories
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
 from toolfold.memory.ranking.words import telling_words
@@ -28,9 +29,10 @@ IMPORTANT: Final = "important"
 """The tag of notes that every conversation begins with."""
 
 _FROM_GIT: Final = 3
-_LISTED: Final = 5
+_IMPORTANT: Final = 5
 _GIT_SCORE: Final = 0.35
 _FROM_PROMPT: Final = 3
+_LOOKED_AT: Final = 10
 _PROMPT_SCORE: Final = 0.6
 _PROMPT_SHARE: Final = 3
 _LONGEST_QUERY: Final = 2_000
@@ -97,14 +99,16 @@ class Hooks:
         self, config: Config, search: "_Search"
     ) -> tuple[GitContext, list[Wanted]]:
         found: list[GitContext] = []
+        is_found = anyio.Event()
 
         async def ask_git() -> None:
             found.append(await read_git(config.start_directory, search_path=config.search_path))
+            is_found.set()
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask_git)
-            important = Wanted(await search.tagged(IMPORTANT, limit=_LISTED), share=3)
-            recent = Wanted(await search.newest(limit=_LISTED), share=2)
+        async with in_background(ask_git):
+            important = Wanted(await search.tagged(IMPORTANT, limit=_IMPORTANT), share=3)
+            recent = Wanted(await search.newest(limit=config.settings.hooks.notes), share=2)
+            await is_found.wait()
         return found[0], [important, recent]
 
     async def _go_on(self, config: Config, payload: dict[str, str]) -> Answer:
@@ -116,9 +120,9 @@ class Hooks:
             return {}
         search = _Search(self._memories, config.namespace)
         if is_asked:
-            found = await search.recall(prompt, limit=2 * _LISTED)
+            found = await search.recall(prompt, limit=_LOOKED_AT)
         else:
-            found = await search.find(prompt, limit=2 * _LISTED, min_score=_PROMPT_SCORE)
+            found = await search.find(prompt, limit=_LOOKED_AT, min_score=_PROMPT_SCORE)
         chosen = [note for note in found if note.hash not in known.shown][:_FROM_PROMPT]
         known.shown.update(note.hash for note in chosen)
         return await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
