@@ -142,15 +142,20 @@ def test_a_prompt_of_a_hundred_megabytes_is_let_pass(shared_home: HookHome, proj
 def test_a_child_serves_where_the_daemon_hangs(hung_home: HookHome) -> None:
     hung_home.settings('[hooks]\nways = ["daemon", "child"]\n')
 
-    begun = hung_home.hook("session-start", **PATIENT)
-    asked = hung_home.hook("prompt", {"prompt": "What did we decide about the answer?"}, **PATIENT)
-    other = hung_home.hook("prompt", {"prompt": "Rename the class"}, **HURRIED)
+    begun = hung_home.hook("session-start", TOOLFOLD_HOOKS_TIMEOUT_S="30")
 
     assert STORED in begun.context
+    assert "session-start: daemon failed: It did not answer within 10.8 s" in hung_home.log
+
+
+def test_without_a_daemon_a_prompt_is_answered_only_if_it_asks(hung_home: HookHome) -> None:
+    hung_home.settings('[hooks]\nways = ["child"]\n')
+
+    asked = hung_home.hook("prompt", {"prompt": "What did we decide about the answer?"})
+    other = hung_home.hook("prompt", {"prompt": "Find the answer in the store and rename it"})
+
     assert STORED in asked.context
     assert other.output == {}
-    assert "session-start: daemon failed: It did not answer within 7.2 s" in hung_home.log
-    assert hung_home.log.count("prompt: daemon failed: It did not answer within") == 2
 
 
 @pytest.mark.parametrize("hook", ["session-start", "prompt", "pre-compact"])

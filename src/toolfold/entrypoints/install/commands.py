@@ -30,9 +30,13 @@ def install(arguments: Namespace) -> int:
         fold = _folding(around, files, keep=lambda _: arguments.keep)
 
         def fold_and_hook(place: Place) -> None:
+            is_hooked = arguments.hooks and place.client == "claude"
+            hooks = plan_adding(place, around, files) if is_hooked else None
             fold(place)
-            if arguments.hooks:
-                _add_hooks(place, around, files)
+            if hooks is not None:
+                _change_hooks(hooks, files)
+            elif arguments.hooks:
+                print("  hooks       none: toolfold has hooks for claude alone")
 
         return _each(places, fold_and_hook, files)
 
@@ -91,13 +95,6 @@ def _folding(
         folder.apply(plan)
 
     return fold
-
-
-def _add_hooks(place: Place, around: Around, files: Files) -> None:
-    if place.client == "claude":
-        _change_hooks(plan_adding(place, around, files), files)
-    else:
-        print(f"  hooks       none: toolfold has hooks for claude alone, not for {place.client}")
 
 
 def _change_hooks(plan: HooksPlan, files: Files) -> None:
