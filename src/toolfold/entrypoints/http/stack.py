@@ -191,9 +191,12 @@ class _Uvicorn(uvicorn.Server):
 def _listen(address: Address) -> socket.socket:
     host, port = address.place
     try:
-        return socket.create_server((host, port), family=address.family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=address.family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigError(_why_not(error, address.host, port)) from error
+    # Connections inherit it. Without it the body of an answer waits 40 ms behind its headers.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _why_not(error: OSError, host: str, port: int) -> str:

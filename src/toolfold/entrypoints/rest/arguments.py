@@ -62,6 +62,9 @@ def _from_body(body: bytes, content_type: str, taken: Iterable[str]) -> JsonObje
         return {}
     try:
         parsed = json.loads(body, parse_constant=_no_number)
+        if b"\\u" in body:
+            # Half of a surrogate pair can be spelled, and no server could be sent it.
+            json.dumps(parsed, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise BadInput(f"The body is not JSON: {error}.") from error
     if not isinstance(parsed, dict):
