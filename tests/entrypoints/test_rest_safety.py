@@ -14,9 +14,11 @@ import httpx2
 import pytest
 from machine import Machine
 from rest_door import door, listening
-from support import MakeApp, test_server
+from serving import serve_command, serving
+from support import MakeApp, test_server, write_config
 
 from toolfold.app import App
+from toolfold.config.settings import load_config
 from toolfold.entrypoints.http import guard
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES
 from toolfold.entrypoints.http.keys import Keys, LocalToken
@@ -359,3 +361,20 @@ def test_keys_are_told_apart_and_found_by_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "data" / "keys.json").write_text("{")
     with pytest.raises(ConfigError, match="cannot be read"):
         keys.find(secret)
+
+
+def test_the_data_directory_comes_from_the_flag_before_the_environment(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "mcp.json", {})
+    chosen = tmp_path / "chosen"
+    with serving(serve_command(config, "--data-dir", str(chosen)), home=tmp_path / "home") as here:
+        with httpx2.Client(base_url=here.root, timeout=60) as http:
+            assert http.post("/memory/notes", json=NOTE).status_code == 201
+    environ = {"HOME": str(tmp_path), "TOOLFOLD_HOME": str(tmp_path / "home")}
+    named = load_config(cwd=tmp_path, environ={**environ, "TOOLFOLD_DATA_DIR": str(chosen)})
+
+    assert {"memory.db", "runs.db"} <= {path.name for path in chosen.iterdir()}
+    assert not (tmp_path / "home" / "data").exists()
+    assert named.directories.data == chosen
+    assert named.directories.state == tmp_path / "home" / "state"
+    with pytest.raises(ConfigError, match="TOOLFOLD_DATA_DIR must be an absolute path"):
+        load_config(cwd=tmp_path, environ={**environ, "TOOLFOLD_DATA_DIR": "here"})

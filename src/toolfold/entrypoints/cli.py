@@ -131,6 +131,7 @@ def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
+    serve.add_argument("--data-dir", metavar="DIR", help="where notes, runs and keys are kept")
     serve.set_defaults(command="serve", module="commands.serving")
 
 

@@ -15,7 +15,7 @@ NAME = "toolfold"
 # Where our files are is decided by these; other clients pass on their whole environment.
 _PLACES = (
     *("TOOLFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"),
-    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
+    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TOOLFOLD_DATA_DIR"),
 )
 
 

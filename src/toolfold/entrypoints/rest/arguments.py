@@ -112,7 +112,7 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Json:
 
 
 def _check(operation: Operation, arguments: JsonObject) -> None:
-    validator = _validator(json.dumps(operation.takes))
+    validator = _validator(operation)
     error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
     if error is not None:
         where = ".".join(map(str, error.absolute_path))
@@ -121,8 +121,8 @@ def _check(operation: Operation, arguments: JsonObject) -> None:
 
 
 @lru_cache(maxsize=100)
-def _validator(schema: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads(schema))
+def _validator(operation: Operation) -> Any:
+    return jsonschema.Draft202012Validator(operation.takes)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -41,7 +41,7 @@ Answer: TypeAlias = Callable[[Visit, JsonObject], Awaitable[Any]]
 """Answers a request with JSON, or with a response. It raises a `ToolfoldError` if it cannot."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
     """One method of one path."""
 
