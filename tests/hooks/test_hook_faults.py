@@ -17,7 +17,7 @@ from relay.peer import toolfold_command, wait_until
 STORED = "The answer is in the store"
 FROM_SERVER = "we ship on Fridays"
 # Long enough for a busy machine, though part of it is spent on somebody who does not answer.
-PATIENT = {"TOOLFOLD_HOOKS_TIMEOUT_S": "20", "TOOLFOLD_HOOKS_PROMPT_TIMEOUT_S": "20"}
+PATIENT = {"TOOLFOLD_HOOKS_TIMEOUT_S": "12", "TOOLFOLD_HOOKS_PROMPT_TIMEOUT_S": "12"}
 HURRIED = {"TOOLFOLD_HOOKS_TIMEOUT_S": "3", "TOOLFOLD_HOOKS_PROMPT_TIMEOUT_S": "3"}
 
 Arranged = dict[str, str]
@@ -142,10 +142,10 @@ def test_a_prompt_of_a_hundred_megabytes_is_let_pass(shared_home: HookHome, proj
 def test_a_child_serves_where_the_daemon_hangs(hung_home: HookHome) -> None:
     hung_home.settings('[hooks]\nways = ["daemon", "child"]\n')
 
-    begun = hung_home.hook("session-start", TOOLFOLD_HOOKS_TIMEOUT_S="30")
+    begun = hung_home.hook("session-start", TOOLFOLD_HOOKS_TIMEOUT_S="24")
 
     assert STORED in begun.context
-    assert "session-start: daemon failed: It did not answer within 10.8 s" in hung_home.log
+    assert "session-start: daemon failed: It did not answer within" in hung_home.log
 
 
 def test_without_a_daemon_a_prompt_is_answered_only_if_it_asks(hung_home: HookHome) -> None:
@@ -167,7 +167,7 @@ def test_where_nobody_answers_a_hook_ends_by_itself(hung_home: HookHome, hook: s
     ran = hung_home.hook(hook, told, **HURRIED)
 
     assert (ran.status, ran.output, ran.err) == (0, {}, "")
-    assert f"{hook}: daemon failed: It did not answer within 1.1 s" in hung_home.log
+    assert f"{hook}: daemon failed: It did not answer within" in hung_home.log
     assert f"{hook}: server failed: It did not answer in time" in hung_home.log
 
 

@@ -94,6 +94,8 @@ class _Hook:
             return {}
         # A daemon that is slow to begin, or hangs, is not waited for: the store can be shared.
         wishes.ways = [way for way in wishes.ways if way != "daemon"] or wishes.ways
+        if not hasattr(os, "fork"):
+            return self._ask(request, wishes, _WORKING * wishes.timeout_s)
         self._began = time.monotonic()
         return self._ask(request, wishes, max(_LATE_S, wishes.timeout_s))
 

@@ -1,6 +1,7 @@
 """Take secrets out of a text before it is remembered. Pure."""
 
 import re
+from functools import cache
 
 REMOVED = "[secret removed]"
 
@@ -31,40 +32,52 @@ _FORMS = (
     r"\bage-secret-key-1[a-z0-9]{50,80}\b",
     r"\beyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,8000}(?:\.[A-Za-z0-9_-]{0,4000})?",
 )
-_KEY = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.DOTALL | re.IGNORECASE)
 
 # What stands behind a word that says what it is.
-_SCHEME = re.compile(r"\b(bearer|basic|token)(\s+)([A-Za-z0-9._~+/=-]{12,4000})", re.IGNORECASE)
-_IN_URL = re.compile(
-    r"\b([a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,500})(@)", re.IGNORECASE
+_SCHEME = r"\b(bearer|basic|token)(\s+)([A-Za-z0-9._~+/=-]{12,4000})"
+_IN_URL = r"\b([a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)([^\s/@]{1,500})(@)"
+_IN_QUERY = (
+    r"([?&](?:[a-z_-]{0,20}(?:token|key|secret|password|sig|signature))=)([^&\s#\"']{6,2000})"
 )
-_IN_QUERY = re.compile(
-    r"([?&](?:[a-z_-]{0,20}(?:token|key|secret|password|sig|signature))=)([^&\s#\"']{6,2000})",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(
-    r"""(?P<name>[A-Za-z0-9_.-]{0,40}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|api[_-]?key|apikey
+_NAMED = r"""
+        (?P<name>[A-Za-z0-9_.-]{0,40}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|api[_-]?key|apikey
         |access[_-]?key|account[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token
         |refresh[_-]?token|session[_-]?token|client[_-]?secret|credentials?|token)[A-Za-z0-9_]{0,20}
         ["']?\s{0,3}(?:=|:=|:|=>|\bis\b)\s{0,3})
-        (?P<value>"[^"\n]{4,2000}"|'[^'\n]{4,2000}'|[^\s"',;)}\]]{6,2000})""",
-    re.IGNORECASE | re.VERBOSE,
-)
+        (?P<value>"[^"\n]{4,2000}"|'[^'\n]{4,2000}'|[^\s"',;)}\]]{6,2000})"""
 # A value that is no secret: a variable that holds it, a type, a word of code.
-_NO_SECRET = re.compile(
-    r"""["']?(?:\$\{?\w+\}?|%\w+%|<[^>]*>|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|None|null|true|false
-        |undefined|string|required|optional|\w+\(.*|\*+|\.{3}|x{3,}|\[secret\ removed\]?)["']?""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_HARMLESS = r"""
+        ["']?(?:\$\{?\w+\}?|%\w+%|<[^>]*>|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|None|null
+        |true|false
+        |undefined|string|required|optional|\w+\(.*|\*+|\.{3}|x{3,}|\[secret\ removed\]?)["']?"""
+
+
+class _Patterns:
+    """The same, ready to be used; making them takes longer than most texts do."""
+
+    def __init__(self) -> None:
+        case, verbose = re.IGNORECASE, re.IGNORECASE | re.VERBOSE
+        self.key = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.DOTALL | case)
+        self.scheme = re.compile(_SCHEME, case)
+        self.in_url = re.compile(_IN_URL, case)
+        self.in_query = re.compile(_IN_QUERY, case)
+        self.named = re.compile(_NAMED, verbose)
+        self.harmless = re.compile(_HARMLESS, verbose)
+
+
+@cache
+def _patterns() -> _Patterns:
+    return _Patterns()
 
 
 def without_secrets(text: str) -> str:
     """Return a text in which what looks like a secret is replaced."""
-    text = _KEY.sub(REMOVED, text)
-    text = _IN_URL.sub(rf"\1{REMOVED}\3", text)
-    text = _SCHEME.sub(_after_scheme, text)
-    text = _IN_QUERY.sub(rf"\1{REMOVED}", text)
-    return _NAMED.sub(_after_name, text)
+    known = _patterns()
+    text = known.key.sub(REMOVED, text)
+    text = known.in_url.sub(rf"\1{REMOVED}\3", text)
+    text = known.scheme.sub(_after_scheme, text)
+    text = known.in_query.sub(rf"\1{REMOVED}", text)
+    return known.named.sub(_after_name, text)
 
 
 def _after_scheme(found: "re.Match[str]") -> str:
@@ -76,7 +89,7 @@ def _after_scheme(found: "re.Match[str]") -> str:
 
 
 def _after_name(found: "re.Match[str]") -> str:
-    if _NO_SECRET.fullmatch(found["value"]):
+    if _patterns().harmless.fullmatch(found["value"]):
         return found[0]
     # "the password is required": of words, only those that are quoted are taken for the secret.
     is_word = found["value"].rstrip(".!?").isalpha()

@@ -11,7 +11,6 @@ import re
 import select
 import time
 
-from toolfold.relay.hook_record import describe, read_conversation
 from toolfold.relay.hook_text import fenced, within
 from toolfold.relay.places import find_directories
 from toolfold.relay.wire import Lines, decode, encode, write_all
@@ -73,6 +72,8 @@ def _record(request: "HookRequest") -> "dict[str, Any]":
     path = request.payload.get("transcript_path")
     if not path:
         return {}
+    from toolfold.relay.hook_record import describe, read_conversation
+
     project = os.path.basename(request.cwd)
     content = describe(read_conversation(path), project=project, directory=request.cwd)
     return {"content": content, "tags": ["session"]} if content else {}

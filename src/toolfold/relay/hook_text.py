@@ -16,8 +16,7 @@ _LONGEST_NAME = 100
 
 # What people say when they want to be reminded. Such words come first in a prompt, or never.
 _ASKING_CHARS = 2_000
-_ASKING = re.compile(
-    r"""\b(?:
+_ASKING = r"""\b(?:
         remember(?!\s+to\b) | recall | remind\s+(?:me|us)
       | (?:from|in|check|search)\s+(?:your\s+)?memory
       | last\s+(?:time|week|month|session|conversation|night) | previous(?:ly)?\b | yesterday
@@ -29,9 +28,7 @@ _ASKING = re.compile(
       | what\s+was\s+(?:our|the)\s+(?:decision|plan|reason|conclusion)
       | (?:as|like)\s+(?:we\s+did\s+)?before | pick\s+up\s+where
       | where\s+(?:did\s+)?we\s+(?:left|leave)\s+off
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
+    )\b"""
 
 
 def harmless(text: str) -> str:
@@ -60,7 +57,7 @@ def fenced(lines: "Sequence[str]", *, project: str, about: str, how: str) -> str
 
 def asks_for_memory(prompt: str) -> bool:
     """Tell whether somebody asks for what was said or decided before."""
-    return _ASKING.search(prompt[:_ASKING_CHARS]) is not None
+    return re.search(_ASKING, prompt[:_ASKING_CHARS], re.IGNORECASE | re.VERBOSE) is not None
 
 
 def within(lines: "Sequence[str]", most_tokens: int) -> list[str]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 _PATIENCE_S: Final = 2.0
 _COMMITS: Final = 5
+_MOST_KNOWN: Final = 200
 _LONGEST: Final = 2_000
 _NO_COMMITS: Final = "does not have any commits yet"
 _SAFELY: Final = (
@@ -34,7 +36,6 @@ _ENVIRON: Final = {
 class GitContext:
     """Where work goes on; empty where there is no repository."""
 
-    repository: str = ""
     branch: str = ""
     subjects: tuple[str, ...] = ()
     """Of the last commits, newest first."""
@@ -54,20 +55,51 @@ class GitContext:
         return f"branch {self.branch}" if self.branch else ""
 
 
-async def read_git(directory: Path, *, search_path: str) -> GitContext:
-    """Ask git; what goes wrong is remarked, and the rest goes on without."""
-    if not _is_repository(directory):
-        return GitContext()
-    git = shutil.which("git", path=search_path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitPlace:
+    """Where and for whom git is asked."""
+
+    directory: Path
+    search_path: str
+    home: str
+    """With the user's own configuration, which says whose repositories to trust."""
+
+
+class Git:
+    """Asks git, and asks it again only when something was committed or checked out since."""
+
+    def __init__(self) -> None:
+        self._known: dict[GitPlace, tuple[object, GitContext]] = {}
+
+    async def read(self, place: GitPlace) -> GitContext:
+        """Return where work goes on; what goes wrong is remarked, and left out."""
+        found = await anyio.to_thread.run_sync(_git_directory, place.directory)
+        if found is None:
+            return GitContext()
+        state = await anyio.to_thread.run_sync(_state, found)
+        known_state, known = self._known.get(place, (None, None))
+        if known is not None and state is not None and state == known_state:
+            return known
+        context = await _ask_git(place)
+        if not context.remarks:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[place] = state, context
+        return context
+
+
+async def _ask_git(place: GitPlace) -> GitContext:
+    git = shutil.which("git", path=place.search_path)
     if git is None:
         return GitContext(remarks=("git is not in the PATH.",))
     said: dict[str, str] = {}
     remarks: list[str] = []
 
     async def ask(what: str, *arguments: str) -> None:
-        command = [git, "-C", str(directory), *_SAFELY, *arguments]
+        command = [git, "-C", str(place.directory), *_SAFELY, *arguments]
+        environ = {**_ENVIRON, "PATH": place.search_path, "HOME": place.home}
         try:
-            said[what] = await _output(command, {**_ENVIRON, "PATH": search_path})
+            said[what] = await _output(command, environ)
         except (OSError, ValueError, TimeoutError, _GitFailed) as error:
             remarks.append(f"git {arguments[0]}: {str(error) or 'it takes too long'}.")
 
@@ -76,7 +108,6 @@ async def read_git(directory: Path, *, search_path: str) -> GitContext:
         log = ("log", f"--max-count={_COMMITS}", "--no-show-signature", "--format=%s")
         tasks.start_soon(ask, "subjects", *log)
     return GitContext(
-        repository=directory.name,
         branch=said.get("branch", "").strip(),
         subjects=tuple(said.get("subjects", "").splitlines()),
         remarks=tuple(remarks),
@@ -98,6 +129,27 @@ async def _output(command: list[str], environ: dict[str, str]) -> str:
     return done.stdout.decode(errors="replace")[:_LONGEST]
 
 
-def _is_repository(directory: Path) -> bool:
+def _git_directory(directory: Path) -> Path | None:
+    """Return where a repository keeps its state: in `.git`, or where that file says."""
     here = directory.absolute()
-    return any((parent / ".git").exists() for parent in (here, *here.parents))
+    for parent in (here, *here.parents):
+        place = parent / ".git"
+        try:
+            if place.is_file():
+                told = place.read_text(encoding="utf-8", errors="replace")[:_LONGEST]
+                return parent / told.removeprefix("gitdir:").strip()
+            if place.exists():
+                return place
+        except (OSError, ValueError):
+            return place
+    return None
+
+
+def _state(git_directory: Path) -> object:
+    """Return what changes with every commit and checkout; None where that cannot be told."""
+    try:
+        head = (git_directory / "HEAD").read_bytes()[:_LONGEST]
+        log = (git_directory / "logs" / "HEAD").stat()
+    except (OSError, ValueError):
+        return None
+    return head, log.st_mtime_ns, log.st_size

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -12,12 +11,12 @@ from toolfold.config.hooks import HookSettings
 from toolfold.config.settings import Config
 from toolfold.embedding import Embedder
 from toolfold.entrypoints.hooks.cost import Asked, tokens_as_tool_calls
-from toolfold.entrypoints.hooks.git import GitContext, read_git
+from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace
 from toolfold.entrypoints.hooks.notes import Wanted, choose, fitted, line
 from toolfold.entrypoints.hooks.recording import record
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
 from toolfold.memory.memories import Memories
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
@@ -38,7 +37,7 @@ _PROMPT_SHARE: Final = 3
 _LONGEST_QUERY: Final = 2_000
 _HOW: Final = 'In execute_code, memory.get("HASH") returns the whole of a note.'
 
-Answer = dict[str, Json]
+Answer = dict[str, Any]
 Found = Sequence[CompactMemory | ExplainedMemory]
 
 
@@ -57,6 +56,7 @@ class Hooks:
         self._embedder = embedder
         self._clock = clock
         self._conversations = Conversations()
+        self._git = Git()
 
     async def answer(self, config: Config, request: JsonObject) -> Answer:
         """Answer one hook; empty if it is switched off, or there is nothing to say.
@@ -92,7 +92,7 @@ class Hooks:
         sources = [Wanted(near, share=3), *listed]
         chosen = choose(sources, most=config.settings.hooks.notes)
         answer = await _shown(config, chosen, search.asked, about=git.about)
-        known.shown.update(note.hash for note in chosen)
+        known.saw(chosen[: answer.get("notes", 0)])
         return answer | ({"remarks": list(git.remarks)} if git.remarks else {})
 
     async def _look_around(
@@ -102,7 +102,7 @@ class Hooks:
         is_found = anyio.Event()
 
         async def ask_git() -> None:
-            found.append(await read_git(config.start_directory, search_path=config.search_path))
+            found.append(await self._git.read(_surroundings(config)))
             is_found.set()
 
         async with in_background(ask_git):
@@ -124,8 +124,9 @@ class Hooks:
         else:
             found = await search.find(prompt, limit=_LOOKED_AT, min_score=_PROMPT_SCORE)
         chosen = [note for note in found if note.hash not in known.shown][:_FROM_PROMPT]
-        known.shown.update(note.hash for note in chosen)
-        return await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
+        answer = await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
+        known.saw(chosen[: answer.get("notes", 0)])
+        return answer
 
     async def _subject(self, prompt: str) -> Subject:
         words = frozenset(telling_words(prompt))
@@ -143,18 +144,13 @@ class Hooks:
         return {"remarks": list(remarks)} if remarks else {}
 
 
-@dataclass(slots=True)
 class _Search:
     """Asks memory, and notes what an agent would have had to ask."""
 
-    memories: Memories
-    namespace: str
-    asked: "list[Asked]"
-
     def __init__(self, memories: Memories, namespace: str) -> None:
-        self.memories = memories
-        self.namespace = namespace
-        self.asked = []
+        self._memories = memories
+        self._namespace = namespace
+        self.asked: list[Asked] = []
 
     async def find(self, query: str, *, limit: int, min_score: float) -> Found:
         if not query:
@@ -171,8 +167,8 @@ class _Search:
         return await self._ask("list", {"limit": limit})
 
     async def _ask(self, verb: str, arguments: JsonObject) -> Found:
-        result: CompactSearchResult = await self.memories.call(
-            self.namespace, f"memory.{verb}", arguments
+        result: CompactSearchResult = await self._memories.call(
+            self._namespace, f"memory.{verb}", arguments
         )
         self.asked.append(Asked(f"memory_{verb}", arguments, repr(result)))
         return result.memories
@@ -204,6 +200,12 @@ async def _shown(
         return {"context": text, **figures} | _message(settings, count, tokens, instead, share)
 
     return await anyio.to_thread.run_sync(work) if chosen else {}
+
+
+def _surroundings(config: Config) -> GitPlace:
+    return GitPlace(
+        directory=config.start_directory, search_path=config.search_path, home=config.home
+    )
 
 
 def _message(settings: HookSettings, count: int, tokens: int, instead: int, share: int) -> Answer:

@@ -1,8 +1,11 @@
 """What conversations are about, and when one turns to something else. Pure."""
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
+
+from toolfold.entrypoints.hooks.notes import AnyNote
 
 _MOST_CONVERSATIONS: Final = 200
 _MOST_SUBJECTS: Final = 6
@@ -37,6 +40,10 @@ class Conversation:
 
     began: tuple[str, float] = ("", 0.0)
     _subjects: deque[Subject] = field(default_factory=lambda: deque(maxlen=_MOST_SUBJECTS))
+
+    def saw(self, notes: Iterable[AnyNote]) -> None:
+        """Take down what the model was shown."""
+        self.shown.update(note.hash for note in notes)
 
     def turns(self, subject: Subject) -> bool:
         """Take in what is said; tell whether it is about something new."""
