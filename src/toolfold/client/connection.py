@@ -3,7 +3,7 @@
 import http.client
 import json
 import random
-import select
+import selectors
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -69,7 +69,7 @@ class Connection:
                 time.sleep(_FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
             is_last = attempt == self._retries
             try:
-                status, content = self._exchange(method, address, body, may_repeat=may_repeat)
+                status, content = self._exchange(method, address, body)
             except _NotSent as error:
                 if is_last:
                     raise self._unreachable(error) from error
@@ -102,10 +102,10 @@ class Connection:
                 raise self._unreachable(error) from error
 
     def _exchange(
-        self, method: str, address: str, body: Mapping[str, object] | None, *, may_repeat: bool
+        self, method: str, address: str, body: Mapping[str, object] | None
     ) -> tuple[int, bytes]:
         with self._lock:
-            if self._link is not None and (not may_repeat) and _is_spent(self._link):
+            if self._link is not None and _is_spent(self._link):
                 self._drop()
             link = self._link = self._link or self._new_link()
             try:
@@ -169,7 +169,11 @@ def _is_spent(link: http.client.HTTPConnection) -> bool:
 
     What is sent on it would be lost, and whether it was done could not be known.
     """
-    return link.sock is None or bool(select.select([link.sock], [], [], 0)[0])
+    if link.sock is None:
+        return True
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(link.sock, selectors.EVENT_READ)
+        return bool(waiting.select(0))
 
 
 def _encoded(body: Mapping[str, object]) -> bytes:

@@ -26,6 +26,8 @@ STATUSES: Final[Mapping[str, int]] = {
 }
 """Of each code of `errors.py` that can get here; any other is our own failure."""
 
+INTERNAL: Final = "toolfold failed on this request; what it printed says why."
+
 HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",

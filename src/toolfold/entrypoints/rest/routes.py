@@ -13,12 +13,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from toolfold.entrypoints.rest.answers import (
+    INTERNAL,
     JsonAnswer,
     RequestTimedOut,
     failure,
     failure_json,
 )
 from toolfold.entrypoints.rest.arguments import read_arguments
+from toolfold.entrypoints.rest.leaving import until_left
 from toolfold.entrypoints.rest.metrics import Metrics
 from toolfold.entrypoints.rest.openapi import openapi_of
 from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, Visit
@@ -102,18 +104,10 @@ class Endpoint:
         self, operation: Operation, scope: Scope, body: bytes, receive: Receive
     ) -> Response | None:
         """Return the answer; None if nobody waits for it any more."""
-
-        async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            tasks.cancel_scope.cancel()
-
         response: Response | None = None
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
+        async with until_left(receive):
             response = await self._answer(operation, scope, body)
-            tasks.cancel_scope.cancel()
-        return response
+        return response  # noqa: RET504  # it is None if the context was cancelled
 
     async def _answer(self, operation: Operation, scope: Scope, body: bytes) -> Response:
         """Return the answer, or what says why there is none."""
@@ -127,8 +121,7 @@ class Endpoint:
             return failure(error)
         except Exception:  # noqa: BLE001  # the outer edge
             _log.exception("A request to %s ended with an error.", operation.path)
-            said = "toolfold failed on this request; what it printed says why."
-            return JsonAnswer(failure_json("internal", said), 500)
+            return JsonAnswer(failure_json("internal", INTERNAL), 500)
 
     async def _answered(self, operation: Operation, scope: Scope, body: bytes) -> Response:
         headers = Headers(scope=scope)

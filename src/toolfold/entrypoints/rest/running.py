@@ -1,5 +1,6 @@
 """Run code, and tell of its progress to those who want to hear."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -11,7 +12,8 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from toolfold.entrypoints.mcp.progress import Progress
-from toolfold.entrypoints.rest.answers import HEADERS, encode, failure_json
+from toolfold.entrypoints.rest.answers import HEADERS, INTERNAL, encode, failure_json
+from toolfold.entrypoints.rest.leaving import until_left
 from toolfold.entrypoints.rest.operations import (
     EVENTS_TYPE,
     Operation,
@@ -23,6 +25,8 @@ from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import ToolfoldError
 from toolfold.execution.report import RunFailure, RunResult, Times, ToolCount
 from toolfold.jsontypes import Json, JsonObject, plain
+
+_log = logging.getLogger(__name__)
 
 _BEAT_S: Final = 15.0
 
@@ -101,7 +105,7 @@ class _RunStream(Response):
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async with _until_left(receive), _beating(partial(_send_text, send, ": still running\n\n")):
+        async with until_left(receive), _beating(partial(_send_text, send, ": still running\n\n")):
             event, value = await self._outcome(send)
             await _send_event(send, event, value)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -115,6 +119,9 @@ class _RunStream(Response):
                 return "result", await _execute(self._visit, self._arguments, progress.note)
         except ToolfoldError as error:
             return "error", failure_json(error.code, str(error))
+        except Exception:  # noqa: BLE001  # the outer edge
+            _log.exception("A run ended with an error.")
+            return "error", failure_json("internal", INTERNAL)
 
 
 async def _send_event(send: Send, event: str, value: Any) -> None:
@@ -124,21 +131,6 @@ async def _send_event(send: Send, event: str, value: Any) -> None:
 async def _send_text(send: Send, text: str) -> None:
     message: Message = {"type": "http.response.body", "body": text.encode(), "more_body": True}
     await send(message)
-
-
-@asynccontextmanager
-async def _until_left(receive: Receive) -> AsyncIterator[None]:
-    """Cancel what is in this context when the client leaves."""
-
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        tasks.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        yield
-        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
