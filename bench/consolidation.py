@@ -1,9 +1,10 @@
 """Consolidate the LoCoMo conversations, and hold what search finds after against before.
 
 Each turn is a note: once as a part of its session, as `bench/locomo.py` has it, and twice as a note
-of its own, which may be superseded too. Once that is 400 days after the last turn, when all that
-nobody used has faded. Fails where the evidence is found less well than before, where a second
-consolidation finds anything, or where undoing does not bring back every row.
+of its own, which may be superseded too. Once that is 400 days after the last turn, the evidence of
+every other question has just been read, and all else has faded. Fails where the evidence is found
+less well than before, where a second consolidation finds anything, or where undoing does not bring
+back every row.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.usage import Usage
 
 # Below this, a mean difference is a tie that fell to the other side.
 TOLERANCE = 0.002
@@ -54,10 +56,31 @@ class Outcome:
     shown: Consolidated | None = None
 
 
+@dataclass
+class Clock:
+    now: float
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(frozen=True)
+class Tried:
+    memory: Memory
+    service: Consolidation
+    conversation: locomo.Conversation
+    turns: dict[str, int]
+
+
 CASES = (
     Case("parts of sessions, a day later", "balanced", has_threads=True, days_later=1),
     Case("notes of their own, a day later", "quality", has_threads=False, days_later=1),
-    Case("notes of their own, 400 days later", "balanced", has_threads=False, days_later=400),
+    Case(
+        "notes of their own, some read 400 days later",
+        "balanced",
+        has_threads=False,
+        days_later=400,
+    ),
 )
 
 
@@ -103,6 +126,11 @@ def measure(
         gain = after[:, place] - before[:, place]
         means = before[:, place].mean(), after[:, place].mean()
         print(f"  {name:5} {means[0]:.3f} before, {means[1]:.3f} after: {interval(gain)}")
+        if case.days_later > 1:
+            unread = np.concatenate(
+                [np.arange(len(each.questions)) % 2 == 1 for each in conversations]
+            )
+            print(f"        of questions whose evidence was not read: {interval(gain[unread])}")
         if gain.mean() < -TOLERANCE:
             outcome.faults.append(
                 f"{case.strategy}, {case.name}: {name} is worse: {gain.mean():+.3f}"
@@ -111,44 +139,44 @@ def measure(
 
 
 async def consolidate(
-    conversation: locomo.Conversation,
-    embedder: Remembered,
-    case: Case,
-    outcome: Outcome,
+    conversation: locomo.Conversation, embedder: Remembered, case: Case, outcome: Outcome
 ) -> None:
-    """Search, consolidate, search, consolidate again, undo; take down what happened."""
-    now = max(conversation.created) + locomo.DAY_S
+    """Remember a conversation, and try consolidation on it."""
+    clock = Clock(max(conversation.created) + locomo.DAY_S)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "notes.db"
         file = SqliteFile(path)
-        store = SqliteStore(file)
-        meaning = Meaning(store, embedder)
+        store, kept = SqliteStore(file), SqliteConsolidations(file)
+        meaning, usage = Meaning(store, embedder), Usage(kept, clock=clock)
+        names: dict[str, Any] = {"namespace": locomo.NAMESPACE, "clock": clock}
         async with file.running(), store.running(), meaning.running():
-            memory = Memory(store, meaning, namespace=locomo.NAMESPACE, clock=lambda: now)
-            service = Consolidation(
-                store,
-                SqliteConsolidations(file),
-                namespace=locomo.NAMESPACE,
-                clock=lambda: now,
-            )
+            memory = Memory(store, meaning, usage=usage, **names)
             turns = await remember(memory, conversation, has_threads=case.has_threads)
             await memory.until_ready()
-            now += (case.days_later - 1) * locomo.DAY_S
-            dump = rows(path)
-            outcome.before += await rankings(memory, conversation, turns)
-            started = time.perf_counter()
-            found = await service.consolidate(case.strategy)  # type: ignore[arg-type]
-            outcome.seconds += time.perf_counter() - started
-            outcome.counts.append(found.counts)
-            outcome.shown = outcome.shown or found
-            outcome.after += await rankings(memory, conversation, turns)
-            again = await service.consolidate(case.strategy)  # type: ignore[arg-type]
-            if any(again.counts[1:]):
-                outcome.faults.append(f"{case.strategy}, {case.name}: again {again.counts!r}")
-            if found.id is not None and any(found.counts[3:]):
-                await service.undo(found.id)
-            if rows(path) != dump:
-                outcome.faults.append(f"{case.strategy}, {case.name}: undoing left something")
+            if case.days_later > 1:
+                clock.now += case.days_later * locomo.DAY_S
+                await read_some(memory, conversation, turns)
+                await usage.write()
+            tried = Tried(memory, Consolidation(store, kept, **names), conversation, turns)
+            await attempt(tried, path, case, outcome)
+
+
+async def attempt(tried: Tried, path: Path, case: Case, outcome: Outcome) -> None:
+    """Search, consolidate, search, consolidate again, undo; take down what happened."""
+    dump = rows(path)
+    outcome.before += await rankings(tried)
+    started = time.perf_counter()
+    found = await tried.service.consolidate(case.strategy)  # type: ignore[arg-type]
+    outcome.seconds += time.perf_counter() - started
+    outcome.counts.append(found.counts)
+    outcome.shown = outcome.shown or found
+    outcome.after += await rankings(tried)
+    again = await tried.service.consolidate(case.strategy)  # type: ignore[arg-type]
+    if any(again.counts[1:]):
+        outcome.faults.append(f"{case.strategy}, {case.name}: again {again.counts!r}")
+    await tried.service.undo(found.id)
+    if rows(path) != dump:
+        outcome.faults.append(f"{case.strategy}, {case.name}: undoing left something")
 
 
 async def remember(
@@ -164,12 +192,21 @@ async def remember(
     return turns
 
 
-async def rankings(
+async def read_some(
     memory: Memory, conversation: locomo.Conversation, turns: dict[str, int]
-) -> list[list[int]]:
+) -> None:
+    """Read the evidence of every other question."""
+    hashes = {turn: name for name, turn in turns.items()}
+    for _, wanted in conversation.questions[::2]:
+        for turn in sorted(wanted & hashes.keys()):
+            await memory.get(hashes[turn])
+
+
+async def rankings(tried: Tried) -> list[list[int]]:
     """Return the turns, best first, that are found for each question."""
-    found = [await memory.search(question, limit=DEPTH) for question, _ in conversation.questions]
-    return [[turns[note.hash] for note in result.memories] for result in found]
+    questions = [question for question, _ in tried.conversation.questions]
+    found = [await tried.memory.search(question, limit=DEPTH) for question in questions]
+    return [[tried.turns[note.hash] for note in result.memories] for result in found]
 
 
 def measured(found: Sequence[Sequence[int]], wanted: Sequence[set[int]]) -> NDArray[np.float64]:

@@ -45,15 +45,18 @@ class Operation:
 
 
 def entity(number: int) -> dict[str, Any]:
-    """Return one entity: a name, one of twenty types, three observations."""
+    """Return one entity: a name, one of twenty types, three observations of a sentence each."""
     drinks = ("tea", "coffee", "water", "juice")
     return {
         "name": f"Person_{number:05d}",
         "entityType": f"kind-{number % 20:02d}",
         "observations": [
-            f"Drinks {drinks[number % 4]} at {number % 24} o'clock",
-            f"Was seen in town {number * 7919 % 10_007}",
-            f"Wrote report {number * 104_729 % 99_991} and signed it",
+            f"Drinks {drinks[number % 4]} at {number % 24} o'clock, and would rather not be called "
+            "by anybody for an hour after that",
+            f"Was last seen in town {number * 7919 % 10_007}, on the way to the station, with a "
+            "heavy bag and without an umbrella",
+            f"Wrote report {number * 104_729 % 99_991} about the water of the harbour, signed it, "
+            "and left it with the office at the gate",
         ],
     }
 

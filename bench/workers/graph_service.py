@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.graph.tools import call
+from toolfold.memory.graph.tools import call_as_json
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
@@ -25,19 +25,13 @@ async def _serve(directory: Path) -> None:
             message = json.loads(line)
             if "id" in message:
                 result = await _result(graph, message)
-                print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
-                sys.stdout.flush()
+                print(f'{{"jsonrpc":"2.0","id":{message["id"]},"result":{result}}}', flush=True)
 
 
-async def _result(graph: Graph, message: dict[str, Any]) -> Any:
+async def _result(graph: Graph, message: dict[str, Any]) -> str:
     if message["method"] != "tools/call":
-        return {}
-    answer = await call(graph, message["params"]["name"], message["params"]["arguments"])
-    return {
-        "content": [{"type": "text", "text": answer.text}],
-        "structuredContent": answer.structured,
-        "isError": answer.is_error,
-    }
+        return "{}"
+    return await call_as_json(graph, message["params"]["name"], message["params"]["arguments"])
 
 
 if __name__ == "__main__":

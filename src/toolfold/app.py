@@ -37,7 +37,7 @@ from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.meaning import Meaning as NoteMeaning
 from toolfold.memory.meaning import reembed
-from toolfold.memory.memories import MakeServices, Memories
+from toolfold.memory.memories import MakeServices, Memories, Place
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.archive import SqliteArchive
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
@@ -47,6 +47,7 @@ from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
+from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
@@ -154,7 +155,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ]
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, config.namespace),
+            built_ins=_built_ins(shared.memories, guest_place(config)),
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
         )
@@ -186,6 +187,11 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 shared=shared,
             )
             background.cancel_scope.cancel()
+
+
+def guest_place(config: Config) -> Place:
+    """Return where what speaks for a model asks memory from."""
+    return Place(config.namespace, config.settings.memory, is_guest=True)
 
 
 @asynccontextmanager
@@ -225,21 +231,25 @@ async def _open_memory(
     store = SqliteStore(file, patience_s=_PATIENCE_S)
     consolidations = SqliteConsolidations(file)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
-    calendar: dict[str, Any] = {
-        "zone": ZoneInfo(settings.time_zone) if settings.time_zone else None,
-        "week_start": ("monday", "sunday").index(settings.week_start) * 6,
-    }
-    roots = _roots(settings)
+    usage = Usage(consolidations)
 
-    def make(namespace: str, is_guest: bool) -> Services:
-        documents = SqliteDocuments(file)
-        readable = roots if is_guest else None
+    def make(place: Place) -> Services:
+        namespace, wishes = place.namespace, place.settings
+        zone = ZoneInfo(wishes.time_zone) if wishes.time_zone else None
+        week_start = ("monday", "sunday").index(wishes.week_start) * 6
+        calendar: dict[str, Any] = {"zone": zone, "week_start": week_start}
+        roots = [Path(root).expanduser() for root in wishes.ingest_roots]
         graph = Graph(SqliteGraphStore(file), store, namespace=namespace)
         return Services(
-            notes=Memory(store, meaning, namespace=namespace, **calendar),
+            notes=Memory(store, meaning, namespace=namespace, usage=usage, **calendar),
             events=Events(SqliteEvents(file), namespace=namespace, **calendar),
             consolidation=Consolidation(store, consolidations, namespace=namespace),
-            documents=Documents(documents, meaning, namespace=namespace, roots=readable),
+            documents=Documents(
+                SqliteDocuments(file),
+                meaning,
+                namespace=namespace,
+                roots=roots if place.is_guest else None,
+            ),
             graph=graph,
             transfer=Transfer(SqliteArchive(file), graph, meaning, namespace=namespace),
         )
@@ -248,21 +258,23 @@ async def _open_memory(
         if hours := settings.consolidate_hours:
             await keep_consolidating(store, consolidations, every_hours=hours)
 
-    async with file.running(), store.running(), meaning.running(), in_background(consolidate):
+    async with (
+        file.running(),
+        store.running(),
+        meaning.running(),
+        usage.running(),
+        in_background(consolidate),
+    ):
         yield make
 
 
-def _roots(settings: MemorySettings) -> list[Path]:
-    return [Path(root).expanduser() for root in settings.ingest_roots]
-
-
-def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:
+def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
         async def answer(name: str, arguments: JsonObject) -> Any:
             path = f"{module}.{name}"
-            return as_named(await memories.call(namespace, path, arguments, is_guest=True))
+            return as_named(await memories.call(place, path, arguments))
 
         return answer
 

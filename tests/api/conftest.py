@@ -38,6 +38,8 @@ def project(request: pytest.FixtureRequest, module_home: MemoryHome) -> Path:
 @pytest.fixture
 def memory(
     module_home: MemoryHome, way: str, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Iterator[None]:
     """Have `toolfold.api` answer from an empty project, in either way."""
     in_this_process(module_home, way, project, monkeypatch)
+    yield
+    assert not door._doors._daemonless, "it took the other way in silence"

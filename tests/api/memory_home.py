@@ -59,6 +59,13 @@ class MemoryHome(User):
         with closing(sqlite3.connect(self.database)) as connection:
             return connection.execute(sql).fetchall()
 
+    def kill_daemon(self) -> None:
+        """Kill the daemon, and wait until its connections are closed: its last thread does that."""
+        pid = self.daemon()
+        kill(pid)
+        threads = Path(f"/proc/{pid}/task")
+        wait_until(lambda: not threads.exists() or len([*threads.iterdir()]) <= 1, "it is gone")
+
     def end_daemons(self) -> None:
         for pid in self.daemons:
             if is_alive(pid):

@@ -106,8 +106,15 @@ def test_total_counts_all_that_match(memory: None) -> None:
     assert repr(found).startswith(f"3 of {found.total} notes for 'foxes':\n")
 
 
+def local(year: int) -> datetime:
+    """Return the beginning of a year, as clocks here show it."""
+    return datetime(year, 1, 1)  # noqa: DTZ001
+
+
 def test_searches_take_filters_and_explain_themselves(memory: None) -> None:
-    old = api.store("foxes in winter", ["fox", "cold"], "fact", created=datetime(2020, 1, 1))
+    old = api.store(
+        "foxes in winter", ["fox", "cold"], "fact", created=datetime(2020, 1, 1, tzinfo=UTC)
+    )
     new = api.store("foxes in summer", ["fox"], "note", created=datetime(2024, 6, 1, tzinfo=UTC))
 
     def hashes(found: CompactSearchResult) -> set[str]:
@@ -115,9 +122,9 @@ def test_searches_take_filters_and_explain_themselves(memory: None) -> None:
 
     assert hashes(api.search("foxes", tags=["fox", "cold"], tag_match="all")) == {old}
     assert hashes(api.search("foxes", memory_type="note")) == {new}
-    assert hashes(api.search("foxes", after=datetime(2023, 1, 1))) == {new}
+    assert hashes(api.search("foxes", after=local(2023))) == {new}
     assert hashes(api.search("foxes", before="2023-01-01")) == {old}
-    assert hashes(api.search("foxes", before=datetime(2023, 1, 1).timestamp())) == {old}
+    assert hashes(api.search("foxes", before=local(2023).timestamp())) == {old}
     assert hashes(api.search_by_tag({"fox", "cold"}, "all")) == {old}
     assert hashes(api.search_by_tag("fox")) == {old, new}
     assert api.search("foxes", min_score=1.0).total == 0
@@ -154,7 +161,7 @@ def test_pages_come_as_they_are_asked_for_and_are_stable_under_writes(memory: No
     seen = [each.hash for each in next(pages).memories]
 
     api.store("written meanwhile")
-    rest = [page for page in pages]
+    rest = list(pages)
 
     seen += [each.hash for page in rest for each in page.memories]
     assert (len(rest), len(seen), len(set(seen))) == (2, 30, 30)
@@ -277,7 +284,7 @@ def nested(depth: int) -> Any:
         {"content": "x", "metadata": {"a": 10**5000}},
         {"content": "x", "metadata": {"a": float("nan")}},
         {"content": "x", "metadata": [1]},
-        {"content": "x", "created": datetime.min},
+        {"content": "x", "created": datetime.min},  # noqa: DTZ901
         {"content": "x", "created": "yesterday"},
         {"content": "x", "quality": float("inf")},
         {"content": "x", "tags": iter(["a"])},
@@ -353,14 +360,16 @@ def test_a_directory_that_is_gone_is_a_clear_error(
     assert api.health().count == 0
 
 
-def test_an_answer_that_is_too_long_is_refused_and_the_next_one_comes(memory: None) -> None:
+def test_an_answer_that_is_too_long_is_refused_and_the_next_one_comes(
+    memory: None, way: str
+) -> None:
     name = api.store("x" * 1_000_000)
     for letter in "abcdefghijklmnopq":
         name = api.update(name, letter * 1_000_000)
 
-    try:
+    if way == "daemon":
+        with pytest.raises(BadInput, match="Ask for less at once"):
+            api.history(name)
+    else:
         assert len(api.history(name)) == 18
-    except BadInput as error:
-        assert "Ask for less at once." in str(error)
-
     assert api.health().count == 1

@@ -12,7 +12,6 @@ import pytest
 from api.memory_home import MemoryHome, memory_home
 from relay.peer import toolfold_command
 
-Ran = "subprocess.CompletedProcess[str]"
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -32,8 +31,12 @@ def memory(request: pytest.FixtureRequest, memory_user: MemoryHome) -> Command:
     ) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
             toolfold_command("memory", *arguments),
-            input=stdin, capture_output=True, env={**memory_user.environ, **environ}, cwd=cwd, timeout=50,
-        )  # fmt: skip
+            env={**memory_user.environ, **environ},
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            timeout=50,
+        )
         assert b"Traceback" not in done.stderr, done.stderr
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()

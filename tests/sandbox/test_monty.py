@@ -276,7 +276,7 @@ host.echo(Box())
             "ZeroDivisionError: division by zero",
         ),
         ("from collections import Counter\nCounter('aab')", {"a": 2, "b": 1}),
-        ("from collections import namedtuple\nnamedtuple('P', 'x y')(1, 2)", [1, 2]),
+        ("from collections import namedtuple\nnamedtuple('P', 'x y')(1, 2)", {"x": 1, "y": 2}),
         ("from datetime import date\n{'day': date(2026, 3, 1)}", {"day": "2026-03-01"}),
         ("{1: 'a', (1, 2): 'b'}", {"1": "a", "[1, 2]": "b"}),
         ("x = []\nx.append(x)\nx", ["[...]"]),

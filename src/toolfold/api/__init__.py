@@ -20,27 +20,45 @@ where a note is not there, and `StoreError` when memory does not answer. All are
 `toolfold.errors`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from os import PathLike
-from typing import Literal
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from toolfold.api import forms
-from toolfold.api.door import OnProgress, absolute, ask, ask_for_pages
-from toolfold.jsontypes import Json
-from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
-from toolfold.memory.documents.models import CompactDocuments, Ingested
-from toolfold.memory.events.models import CompactEvents, Event
-from toolfold.memory.graph.models import Entity, GraphSearchResult
-from toolfold.memory.models import (
-    CompactHealthInfo,
-    CompactMemory,
-    CompactSearchResult,
-    ExplainedMemory,
-    Note,
-    TagMatch,
-)
-from toolfold.memory.transfer.models import Exported, Format, Imported
+from toolfold.api.door import absolute, ask, ask_for_pages
+
+# Scripts start often, and most only search.
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+    from os import PathLike
+    from typing import Literal
+
+    from toolfold.api.door import OnProgress
+    from toolfold.api.kinds import (
+        CompactDocuments,
+        CompactEvents,
+        CompactHealthInfo,
+        CompactMemory,
+        CompactSearchResult,
+        Consolidated,
+        Entity,
+        Event,
+        ExplainedMemory,
+        Exported,
+        GraphSearchResult,
+        Imported,
+        Ingested,
+        Note,
+        PastConsolidation,
+        Undone,
+    )
+    from toolfold.jsontypes import Json
+    from toolfold.memory.models import TagMatch
+    from toolfold.memory.transfer.models import Format
+
+    _Tags = str | Sequence[str]
+    _Moment = datetime | float | str
 
 __all__ = [
     "CompactDocuments",
@@ -93,8 +111,14 @@ __all__ = [
     "update",
 ]
 
-_Tags = str | Sequence[str]
-_Moment = datetime | float | str
+
+def __getattr__(name: str) -> Any:
+    """Return one of the types; few scripts name them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolfold.api import kinds
+
+    return getattr(kinds, name)
 
 
 def store(
@@ -229,8 +253,8 @@ def get(hash: str) -> Note:
     return forms.note(ask("memory.get", locals(), may_repeat=True))
 
 
-def history(hash: str) -> tuple[Note, ...]:
-    """Return every version of a note, oldest first; the last is how it is now."""
+def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
+    """Return the last versions of a note, oldest first; the last is how it is now."""
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
 
 
@@ -326,12 +350,12 @@ def recall_events(
 
     `since` and `until` may be words too: "yesterday", "last week".
     """
-    return forms.read(CompactEvents, ask("memory.recall_events", locals(), may_repeat=True))
+    return forms.events(ask("memory.recall_events", locals(), may_repeat=True))
 
 
 def get_event(id: str) -> Event:
     """Return a whole event by its id."""
-    return forms.read(Event, ask("memory.get_event", locals(), may_repeat=True))
+    return forms.event(ask("memory.get_event", locals(), may_repeat=True))
 
 
 def consolidate(
@@ -348,18 +372,18 @@ def consolidate(
     """
     given = {"strategy": strategy, "days_back": days_back, "dry_run": dry_run}
     answer = ask("memory.consolidate", given, on_progress=on_progress)
-    return forms.read(Consolidated, answer)
+    return forms.consolidated(answer)
 
 
 def undo(id: str | None = None) -> Undone:
     """Reverse one consolidation whole, by default the last, and say what came back."""
-    return forms.read(Undone, ask("memory.undo", locals()))
+    return forms.undone(ask("memory.undo", locals()))
 
 
 def consolidations(limit: int = 20) -> tuple[PastConsolidation, ...]:
     """Return the consolidations of the past, the last first."""
     answer = ask("memory.consolidations", locals(), may_repeat=True)
-    return tuple(forms.read(PastConsolidation, each) for each in answer)
+    return forms.consolidations(answer)
 
 
 def ingest(
@@ -377,12 +401,12 @@ def ingest(
     """
     given = {"path": absolute(path), "tags": tags, "pattern": pattern, "recursive": recursive}
     answer = ask("memory.ingest", given, may_repeat=True, on_progress=on_progress)
-    return forms.read(Ingested, answer)
+    return forms.ingested(answer)
 
 
 def documents(limit: int = 20, offset: int = 0) -> CompactDocuments:
     """Return the documents that are remembered, by path; `total` counts all."""
-    return forms.read(CompactDocuments, ask("memory.documents", locals(), may_repeat=True))
+    return forms.documents(ask("memory.documents", locals(), may_repeat=True))
 
 
 def forget_document(path: str | PathLike[str]) -> int:
@@ -394,7 +418,7 @@ def create_entity(
     name: str, entity_type: str, observations: str | Sequence[str] | None = None
 ) -> Entity:
     """Make an entity of the knowledge graph, and return it as it is then."""
-    return forms.read(Entity, ask("memory.create_entity", locals(), may_repeat=True))
+    return forms.entity(ask("memory.create_entity", locals(), may_repeat=True))
 
 
 def search_graph(query: str, limit: int = 10) -> GraphSearchResult:
@@ -402,13 +426,13 @@ def search_graph(query: str, limit: int = 10) -> GraphSearchResult:
 
     The rest of the graph is in `toolfold.api.graph`.
     """
-    return forms.read(GraphSearchResult, ask("memory.search_graph", locals(), may_repeat=True))
+    return forms.graph_found(ask("memory.search_graph", locals(), may_repeat=True))
 
 
 def export_file(path: str | PathLike[str], format: Format = "toolfold") -> Exported:
     """Write all that is remembered into a file, or the graph alone as server-memory has it."""
     given = {"path": absolute(path), "format": format}
-    return forms.read(Exported, ask("memory.export_file", given, may_repeat=True))
+    return forms.exported(ask("memory.export_file", given, may_repeat=True))
 
 
 def import_file(
@@ -423,4 +447,4 @@ def import_file(
     """
     given = {"path": absolute(path), "dry_run": dry_run}
     answer = ask("memory.import_file", given, may_repeat=True, on_progress=on_progress)
-    return forms.read(Imported, answer)
+    return forms.imported(answer)

@@ -3,9 +3,9 @@
 import atexit
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
 
 from toolfold import errors
 from toolfold.api.values import as_json
@@ -22,6 +22,7 @@ OnProgress = Callable[[int, int, str], None]
 
 _ATTEMPTS: Final = 4
 _MOST_IDLE: Final = 8
+_PATIENCE_S: Final = 60.0
 
 
 def ask(
@@ -47,17 +48,23 @@ def ask(
     }
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            for part in _doors.parts(question):
-                if "progress" in part and on_progress is not None:
-                    on_progress(*part["progress"])
-                elif "value" in part:
-                    return part["value"]
-                elif "error" in part:
-                    raise _error(part["error"])
+            return _answer(_doors.parts(question), on_progress)
         except Interrupted:
             if not may_repeat or attempt == _ATTEMPTS:
                 break
     raise StoreError(f"The toolfold daemon ended during {verb}; whether it was done is not known.")
+
+
+def _answer(parts: Iterator[dict[str, Any]], on_progress: OnProgress | None) -> Any:
+    """Return the value in the last of all parts, or raise the error."""
+    answer: dict[str, Any] = {}
+    for part in parts:  # to their end: a connection that is left half-way cannot be used again
+        if "progress" in part and on_progress is not None:
+            on_progress(*part["progress"])
+        answer = part
+    if "error" in answer:
+        raise _error(answer["error"])
+    return answer["value"]
 
 
 def ask_for_pages(
@@ -76,14 +83,17 @@ def ask_for_pages(
     }
 
     def pages() -> Iterator[Any]:
+        failure: ToolfoldError | None = None
         try:
             for part in _doors.parts(question):
                 if "page" in part:
                     yield part["page"]
                 elif "error" in part:
-                    raise _error(part["error"])
+                    failure = _error(part["error"])
         except Interrupted:
             raise StoreError(f"The way to the toolfold daemon ended during {verb}.") from None
+        if failure is not None:
+            raise failure
 
     return pages()
 
@@ -132,9 +142,11 @@ class _Doors:
 
     def __init__(self) -> None:
         self._idle: list[tuple[_World, Asking]] = []
-        self._all: WeakSet[Asking] = WeakSet()
+        self._all: set[Asking] = set()
         self._lock = threading.Lock()
         self._own: dict[str, OwnMemory] = {}
+        self._daemonless: dict[str, float] = {}
+        """Until when none is sought for a data directory for which none could be started."""
         self._opening = threading.Lock()
 
     def parts(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -146,11 +158,12 @@ class _Doors:
         """
         world = _World()
         data = world.data_directory()
-        if data not in self._own and os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}:
+        is_wanted = os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}
+        if is_wanted and time.monotonic() >= self._daemonless.get(data, 0):
             try:
                 yield from self._through_daemon(world, question)
-            except (NoDaemon, Misplaced):
-                pass  # whatever is wrong with the store is said by itself
+            except (NoDaemon, Misplaced):  # whatever is wrong with the store is said by itself
+                self._daemonless[data] = time.monotonic() + _PATIENCE_S
             else:
                 return
         yield from self._opened(data).ask(question)
@@ -163,7 +176,7 @@ class _Doors:
             self._keep(world, asking)
             raise BadInput(f"{question['verb']}: {error} Give it in parts.") from error
         except BaseException:  # also a caller who does not want the rest
-            asking.close()
+            self._part(asking)
             raise
         self._keep(world, asking)
 
@@ -183,7 +196,11 @@ class _Doors:
             too_many = self._idle[:-_MOST_IDLE]
             del self._idle[:-_MOST_IDLE]
         for _, old in too_many:
-            old.close()
+            self._part(old)
+
+    def _part(self, asking: Asking) -> None:
+        asking.close()
+        self._all.discard(asking)
 
     def _opened(self, data: str) -> "OwnMemory":
         with self._opening:

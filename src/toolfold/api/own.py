@@ -17,7 +17,7 @@ from toolfold.config.settings import Config, load_config
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import StoreError, ToolfoldError
 from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import Memories, Place
 
 _LONGEST_CLOSING_S: Final = 10.0
 
@@ -49,16 +49,17 @@ class OwnMemory:
             ConfigError: The configuration cannot be read.
             StoreError: Memory is closed.
         """
-        namespace = question["namespace"] or load_config().namespace
+        config = load_config()
+        place = Place(question["namespace"] or config.namespace, config.settings.memory)
         try:
             if question.get("pages"):
-                yield from self._pages(namespace, question)
+                yield from self._pages(place, question)
             else:
-                yield from self._whole(namespace, question)
+                yield from self._whole(place, question)
         except ToolfoldError as error:
             yield {"error": {"code": error.code, "message": str(error)}}
 
-    def _whole(self, namespace: str, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _whole(self, place: Place, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
         parts: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
         def note(done: int, total: int, what: str = "") -> None:
@@ -67,15 +68,15 @@ class OwnMemory:
         verb, arguments = question["verb"], question["arguments"]
         progress = note if question.get("progress") else None
         answer = self._start(
-            partial(self._memories.call, namespace, verb, arguments, progress=progress)
+            partial(self._memories.call, place, verb, arguments, progress=progress)
         )
         answer.add_done_callback(lambda _: parts.put(None))
         while (part := parts.get()) is not None:
             yield part
         yield {"value": as_json(answer.result())}
 
-    def _pages(self, namespace: str, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        pages = self._memories.pages(namespace, question["verb"], question["arguments"])
+    def _pages(self, place: Place, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        pages = self._memories.pages(place, question["verb"], question["arguments"])
         try:
             while found := self._start(partial(_next, pages)).result():
                 yield {"page": as_json(found[0])}

@@ -21,6 +21,34 @@ def add_memory(commands: Any) -> None:
     _add(verbs, "hook", command="answer_in_own_process", module="commands.hook")
 
 
+def add_transfer(commands: Any) -> None:
+    """Add `toolfold import` and `toolfold export`."""
+    module = "commands.transfer"
+    taking = _add(
+        commands,
+        "import",
+        command="import_memory",
+        module=module,
+        help="take in notes and graphs: of toolfold, server-memory or mcp-memory-service",
+    )
+    taking.add_argument("file", help="the file; - for standard input")
+    taking.add_argument("--dry-run", action="store_true", help="only say what would be taken")
+    giving = _add(
+        commands,
+        "export",
+        command="export_memory",
+        module=module,
+        help="write out all that is remembered, as JSON lines",
+    )
+    giving.add_argument("file", nargs="?", help="the file; standard output if left out")
+    giving.add_argument(
+        "--format",
+        choices=("toolfold", "server-memory"),
+        default="toolfold",
+        help="everything (default), or the graph as server-memory keeps it",
+    )
+
+
 def _add(
     verbs: Any,
     name: str,

@@ -1,9 +1,8 @@
 """What may be remembered and asked: every bound, and what is said of values beyond it."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Final, TypeAlias, get_args
 
 from toolfold.errors import BadInput
@@ -18,6 +17,10 @@ Tags: TypeAlias = str | Sequence[str]
 
 MAX_CONTENT_BYTES: Final = 1024 * 1024
 MAX_BATCH: Final = 10_000
+MAX_QUERIES: Final = 100
+MAX_FOUND: Final = 5_000
+"""By all queries of a batch together."""
+
 MAX_QUERY_CHARS: Final = 10_000
 MAX_LIMIT: Final = 1_000
 MAX_TAGS: Final = 100
@@ -28,6 +31,9 @@ MAX_NAME_CHARS: Final = 1_000
 MAX_METADATA_BYTES: Final = 64 * 1024
 MAX_METADATA_DEPTH: Final = 50
 _MAX_INTEGER: Final = 2**63 - 1
+# From the second day of the year 1 to the last but one of 9999: in any zone a date can be shown.
+_EARLIEST_S: Final = -62_135_510_400.0
+_LATEST_S: Final = 253_402_214_400.0
 
 
 def clean_content(value: object) -> str:
@@ -137,6 +143,22 @@ def clean_query(value: object) -> str:
     return _check_chars(query, "A query", MAX_QUERY_CHARS)
 
 
+def check_queries(queries: object, limit: int) -> Sequence[str]:
+    """Return several queries, each of which may find so many.
+
+    Raises:
+        BadInput: They are no list of texts, or ask for too much at once.
+    """
+    if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
+        raise BadInput("Queries are a list of texts. For a single one there is `search`.")
+    if len(queries) > MAX_QUERIES or len(queries) * limit > MAX_FOUND:
+        raise BadInput(
+            f"{len(queries):,} queries for {limit:,} notes each are too much at once: "
+            f"{MAX_QUERIES} queries and {MAX_FOUND:,} notes in all are the most."
+        )
+    return queries
+
+
 def check_limit(value: object, *, what: str = "limit") -> int:
     """Return how many are asked for.
 
@@ -198,21 +220,24 @@ def check_position(thread: object, position: object) -> tuple[str | None, int | 
     return clean_name(thread, "thread"), position
 
 
-def check_moment(value: Moment | None, what: str) -> float | None:
-    """Return a time in seconds since 1970.
+def check_moment(value: Moment | None, what: str, zone: tzinfo | None = None) -> float | None:
+    """Return a time in seconds since 1970; one that names no zone is of `zone`, or the system's.
 
     Raises:
-        BadInput: It is no time.
+        BadInput: It is no time, or none that a calendar has.
     """
     if value is None:
         return None
     try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
-        found = value.timestamp() if isinstance(value, datetime) else float(value)
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if isinstance(moment, datetime):
+            moment = moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+            found = moment.timestamp()
+        else:
+            found = float(moment)
     except (ValueError, TypeError, OverflowError, OSError) as error:
         raise _no_moment(value, what) from error
-    if isinstance(value, bool) or not math.isfinite(found):
+    if isinstance(value, bool) or not _EARLIEST_S <= found <= _LATEST_S:
         raise _no_moment(value, what)
     return found
 

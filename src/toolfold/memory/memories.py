@@ -5,10 +5,11 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
+from toolfold.config.settings import MemorySettings
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.jsontypes import Json
 from toolfold.memory.background import in_background
@@ -16,11 +17,23 @@ from toolfold.memory.verbs import VERBS, Services, Verb
 
 _log = logging.getLogger(__name__)
 
+_MOST_PLACES: Final = 1_000
+
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what it is."""
 
-MakeServices: TypeAlias = Callable[[str, bool], Services]
-"""Makes the services of a namespace, for guest code or for the user."""
+
+class Place(NamedTuple):
+    """Where a question comes from."""
+
+    namespace: str
+    settings: MemorySettings = MemorySettings()
+    is_guest: bool = False
+    """Whether it speaks for a model: guest code reads only files that the user allows."""
+
+
+MakeServices: TypeAlias = Callable[[Place], Services]
+"""Makes what serves a place."""
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[MakeServices]]
 """Opens the store, for the length of a context."""
@@ -36,7 +49,7 @@ class Memories:
     def __init__(self, open_services: OpenServices) -> None:
         self._open = open_services
         self._make: MakeServices | None = None
-        self._services: dict[tuple[str, bool], Services] = {}
+        self._services: dict[Place, Services] = {}
         self._fault = ""
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -53,55 +66,53 @@ class Memories:
 
     async def call(
         self,
-        namespace: str,
+        place: Place,
         path: str,
         arguments: Mapping[str, Json],
         *,
-        is_guest: bool = False,
         progress: Progress | None = None,
     ) -> Any:
         """Answer a verb. What comes in pages comes as a tuple of them.
-
-        Guest code, and whoever else speaks for a model, reads only files that the user allows.
 
         Raises:
             NotFound: There is no such verb, or the note is not there.
             BadInput: An argument cannot be used; nothing was changed.
             StoreError: The store cannot be opened, or does not answer.
         """
-        bound = _bind(path, arguments, progress, is_guest=is_guest)
-        answer = bound(await self.services(namespace, is_guest=is_guest))
+        bound = _bind(path, arguments, progress, is_guest=place.is_guest)
+        answer = bound(await self.services(place))
         if inspect.isasyncgen(answer):
             return tuple([page async for page in answer])
         return await answer
 
     async def pages(
-        self, namespace: str, path: str, arguments: Mapping[str, Json]
+        self, place: Place, path: str, arguments: Mapping[str, Json]
     ) -> AsyncGenerator[Any, None]:
         """Answer a verb page by page; one whose answer is whole gives one page.
 
         Raises:
             ToolfoldError: As `call`.
         """
-        bound = _bind(path, arguments, None)
-        answer = bound(await self.services(namespace))
+        bound = _bind(path, arguments, None, is_guest=place.is_guest)
+        answer = bound(await self.services(place))
         if inspect.isasyncgen(answer):
             async for page in answer:
                 yield page
         else:
             yield await answer
 
-    async def services(self, namespace: str, *, is_guest: bool = False) -> Services:
-        """Return what serves a namespace.
+    async def services(self, place: Place) -> Services:
+        """Return what serves a place.
 
         Raises:
             StoreError: The store cannot be opened.
         """
         make = self._make or await self._opened()
-        key = namespace, is_guest
-        if key not in self._services:
-            self._services[key] = make(*key)
-        return self._services[key]
+        if place not in self._services:
+            while len(self._services) >= _MOST_PLACES:
+                del self._services[next(iter(self._services))]
+            self._services[place] = make(place)
+        return self._services[place]
 
     async def _opened(self) -> MakeServices:
         if self._settled.is_set():  # else somebody waits for it already
@@ -131,7 +142,7 @@ class Memories:
 
 
 def _bind(
-    path: str, arguments: Mapping[str, Json], progress: Progress | None, *, is_guest: bool = False
+    path: str, arguments: Mapping[str, Json], progress: Progress | None, *, is_guest: bool
 ) -> Callable[[Services], Any]:
     """Return what begins to answer a verb."""
     verb = VERBS.get(path)

@@ -52,6 +52,8 @@ class Change:
     tags: tuple[str, ...] | None = None
     type: str | None = None
     metadata: JsonObject | None = None
+    """Its keys are set one by one; one that is None goes."""
+
     source: str | None = None
     quality: float | None = None
 
@@ -202,6 +204,9 @@ class Store(Protocol):
 
     async def warm(self, namespace: str) -> None:
         """Bring into memory what search by meaning needs; search asks for it by itself."""
+
+    def warm_soon(self, namespace: str) -> None:
+        """Have `warm` done in the background."""
 
     async def counts(self, namespace: str) -> Counts:
         """Count."""

@@ -2,7 +2,7 @@
 
 import pytest
 from consolidating import DAY_S, kept
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import DIFFERENT, EXPECTED_RECALL, SAME
 
@@ -52,11 +52,13 @@ def test_words_of_time_mean_the_day_on_which_they_were_written(text: str) -> Non
     assert not are_merged(text, f"{text}!", created=1000.0 + DAY_S)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_key_and_other_words_another(left: str, right: str) -> None:
     assert (sameness_key(left) == sameness_key(right)) == (canonical(left) == canonical(right))
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab1?!. ()*`'-_\n", max_size=40))
 def test_digits_and_question_marks_are_never_lost(text: str) -> None:
     words = "".join(canonical(text))

@@ -367,3 +367,16 @@ async def test_a_name_that_is_no_text_is_named_all_the_same(library: Library, fo
     [failure] = found.failures
     assert "UTF-8" in failure.reason
     assert failure.path.endswith(r"caf\udce9.md")
+
+
+async def test_a_document_whose_notes_were_deleted_is_read_again(
+    library: Library, folder: Path
+) -> None:
+    path = write(folder / "a.md", "# Llamas\n\nThey hum.")
+    await library.documents.ingest(str(path), tags="llama")
+    await library.memory.delete_by_tag("llama")
+
+    again = await library.documents.ingest(str(path), tags="llama")
+
+    assert (again.added, again.unchanged) == (1, 0)
+    assert (await library.memory.search("llamas")).total == 1

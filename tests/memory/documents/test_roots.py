@@ -65,5 +65,5 @@ async def test_without_roots_the_error_says_how_to_allow_some(
     async with running_library(tmp_path / "data", embedder, roots=[]) as library:
         with pytest.raises(BadInput, match="toolfold memory ingest"):
             await library.documents.ingest(str(open_))
-        with pytest.raises(BadInput, match=r"memory\.roots"):
+        with pytest.raises(BadInput, match=r"memory\.ingest_roots"):
             await library.documents.ingest("a.md")

@@ -3,8 +3,9 @@
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,24 @@ class McpProcess:
 def real_server(file: Path) -> McpProcess:
     """Start npm's server-memory over a file; skip the test where it is absent."""
     return McpProcess(node_server("memory"), {"MEMORY_FILE_PATH": str(file)})
+
+
+@contextmanager
+def toolfold_home(directory: Path) -> Iterator[dict[str, str]]:
+    """Give the environment of a toolfold of its own; its daemon ends with it."""
+    environ = {"TOOLFOLD_HOME": str(directory / "toolfold"), "HOME": str(directory)}
+    try:
+        yield environ
+    finally:
+        command = [sys.executable, "-m", "toolfold", "stop", "--now"]
+        env = {"PATH": os.environ["PATH"], **environ}
+        subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+
+
+def toolfold_graph(environ: dict[str, str], namespace: str = "project") -> McpProcess:
+    """Start toolfold as a client does that used server-memory before."""
+    options = ["--tools", "graph", "--namespace", namespace]
+    return McpProcess([sys.executable, "-m", "toolfold", "mcp", *options], environ)
 
 
 # JavaScript may know letters that this Python does not, and tells U+0295 and U+1171E differently

@@ -14,9 +14,10 @@ from graphs import CALLS, GOOD_CALLS, real_server, running_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolfold.memory.graph.tools import RESOURCE, TOOLS, call
+from toolfold.memory.graph.tools import RESOURCE, TOOLS, call, call_as_json
 
 SURFACE = json.loads((files("toolfold.relay") / "surfaces" / "graph.json").read_text("utf-8"))
+READING = ("read_graph", "search_nodes", "open_nodes")
 LONG = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
@@ -44,6 +45,8 @@ class Pair:
         """Put the same to both."""
         answer = self.run(call, self.graph, tool, arguments)
         real = self.real.call(tool, arguments)
+        if tool in READING:
+            assert json.loads(self.run(call_as_json, self.graph, tool, arguments)) == real
         assert answer.is_error == real.get("isError", False)
         assert [{"type": "text", "text": answer.text}] == real["content"]
         assert answer.structured == real.get("structuredContent")
@@ -132,6 +135,22 @@ def test_texts_of_many_observations_and_of_none_are_laid_out_alike(pair: Pair) -
     pair.ask("add_observations", {"observations": []})
     pair.ask("search_nodes", {"query": "nothing has this"})
     pair.ask("search_nodes", {"query": "N2"})
+
+
+def test_results_as_json_are_those_of_the_real_server(pair: Pair) -> None:
+    pair.begin()
+    told = {"name": 'quote " and \\ and \ud83d', "entityType": "line\nbreak", "observations": ["ß"]}
+    for tool, arguments in [
+        ("create_entities", {"entities": [told]}),
+        ("add_observations", {"observations": [{"entityName": "nobody\ud83d", "contents": []}]}),
+        ("delete_entities", {"entityNames": ["nobody"]}),
+        ("read_graph", None),
+        ("search_nodes", {}),
+        ("no_tool", {}),
+    ]:
+        ours = pair.run(call_as_json, pair.graph, tool, arguments)
+        assert "\n" not in ours
+        assert json.loads(ours) == pair.real.call(tool, arguments or {})
 
 
 def test_arguments_may_be_left_out_where_none_are_needed(pair: Pair) -> None:

@@ -23,6 +23,9 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.models import Imported
 from toolfold.memory.transfer.service import Transfer
 
+_INDEXES = ("_data", "_idx", "_docsize", "_config", "_content")
+_COUNTERS = {"state", "namespaces", "points", "sqlite_sequence"}
+
 
 @dataclass(frozen=True)
 class World:
@@ -46,13 +49,18 @@ class World:
         return await self.transfer.import_file(str(path), dry_run)
 
     def rows(self) -> dict[str, list[tuple[object, ...]]]:
-        """Return what stands in the tables, but for numbers that grow with every transaction."""
-        tables = ("notes", "versions", "links", "tags", "events", "documents", "graph_texts")
+        """Return what stands in the tables, but for what every transaction counts or indexes."""
         with closing(sqlite3.connect(self.directory / "memory.db")) as connection:
-            return {
-                table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
-                for table in (*tables, "graph_relations", "threads")
+            names = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+            ).fetchall()
+            found = {
+                name: connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
+                for (name,) in names
+                if not name.endswith(_INDEXES) and name not in _COUNTERS
             }
+        assert {"notes", "versions", "links", "tags", "events", "documents"} <= found.keys()
+        return found
 
 
 @asynccontextmanager

@@ -11,6 +11,8 @@ from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.errors import BadInput
 from toolfold.memory.forms import as_text
 
+_NONE = "There is no such note."
+
 
 def store(arguments: Namespace) -> int:
     """Remember a text, from the command line or standard input."""
@@ -84,9 +86,8 @@ def delete(arguments: Namespace) -> int:
         )
     else:
         value = ask_memory(arguments, "delete_batch", {"hashes": arguments.hashes})
-    return print_value(
-        arguments, value, f"{value} deleted; `toolfold memory restore` brings them back."
-    )
+    words = f"{value} deleted; `toolfold memory restore` brings them back." if value else _NONE
+    return print_value(arguments, value, words) or int(not value)
 
 
 def restore(arguments: Namespace) -> int:
@@ -99,7 +100,8 @@ def restore(arguments: Namespace) -> int:
 def purge(arguments: Namespace) -> int:
     """Erase notes for good."""
     value = ask_memory(arguments, "purge", {"hashes": arguments.hashes})
-    return print_value(arguments, value, f"{value} erased for good.")
+    words = f"{value} erased for good." if value else _NONE
+    return print_value(arguments, value, words) or int(not value)
 
 
 def health(arguments: Namespace) -> int:

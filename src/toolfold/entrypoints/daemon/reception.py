@@ -26,11 +26,12 @@ from toolfold.entrypoints.daemon.losses import describe_losses
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.daemon.worlds import Worlds
 from toolfold.entrypoints.hooks.service import Hooks
-from toolfold.entrypoints.mcp.lines import LineStream, serve_lines
-from toolfold.entrypoints.mcp.memory import make_memory_server
+from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
+from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.memory.memories import Place
 from toolfold.relay.wire import WIRE, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -142,33 +143,47 @@ class Reception:
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
         ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
-        if hello["kind"] == "verbs":
-            await lines.send(ready)
-            await self._serve_verbs(config, client, lines)
-        elif hello["kind"] == "hook":
-            await lines.send(ready)
-            await self._serve_hook(config, client, lines)
-        elif config.settings.tools != "code":
-            await lines.send(ready)
-            make = partial(make_memory_server, self._shared.memories, config)
-            self._background.start_soon(keep_manifest, config, make, hello)
-            await self._serve_mcp(make(), client, lines)
-        else:
-            async with self._worlds.enter(config) as app:
+        match hello["kind"]:
+            case "verbs":
                 await lines.send(ready)
-                # Also if this client leaves at once.
-                make = partial(make_server, app)
-                self._background.start_soon(keep_manifest, config, make, hello)
-                await self._serve_mcp(make(client=client.id), client, lines)
+                await self._serve_verbs(config, client, lines)
+            case "hook":
+                await lines.send(ready)
+                await self._serve_hook(config, client, lines)
+            case _ if config.settings.tools != "code":
+                await lines.send(ready)
+                await self._serve_memory(config, client, lines, hello)
+            case _:
+                async with self._worlds.enter(config) as app:
+                    await lines.send(ready)
+                    # Also if this client leaves at once.
+                    make = partial(make_server, app)
+                    self._background.start_soon(keep_manifest, config, make, hello)
+                    await self._serve_mcp(make(client=client.id), client, lines)
 
-    async def _serve_mcp(self, server: Server[Any], client: Client, lines: LineStream) -> None:
+    async def _serve_memory(
+        self, config: Config, client: Client, lines: LineStream, hello: dict[str, Any]
+    ) -> None:
+        make = partial(make_memory_server, self._shared.memories, config)
+        self._background.start_soon(keep_manifest, config, make, hello)
+        call = graph_call(self._shared.memories, config)
+        await self._serve_mcp(make(), client, lines, call=call)
+
+    async def _serve_mcp(
+        self,
+        server: Server[Any],
+        client: Client,
+        lines: LineStream,
+        *,
+        call: CallTool | None = None,
+    ) -> None:
         async with self._clients.served(client):
-            await serve_lines(server, lines, client.in_flight)
+            await serve_lines(server, lines, client.in_flight, call=call)
 
     async def _serve_verbs(self, config: Config, client: Client, lines: LineStream) -> None:
         server = VerbServer(
             memories=self._shared.memories,
-            namespace=config.namespace,
+            place=Place(config.namespace, config.settings.memory),
             lines=lines,
             in_flight=client.in_flight,
         )

@@ -7,7 +7,7 @@ import anyio.to_thread
 from toolfold.config.settings import Config
 from toolfold.entrypoints.hooks.notes import SESSION_TAG
 from toolfold.jsontypes import Json
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import Memories, Place
 from toolfold.relay.hook_record import Conversation, describe, duration_ms, read_conversation
 
 _SOURCE: Final = "claude-code"
@@ -29,15 +29,16 @@ async def record(
     project = (config.project or config.start_directory).name
     text = describe(conversation, project=project, directory=str(config.start_directory))
     session = _name(payload.get("session_id", ""))
+    place = Place(config.namespace, config.settings.memory)
     if text:
-        await _store(memories, config.namespace, text, session)
+        await _store(memories, place, text, session)
     happened: dict[str, Any] = {"event_type": event, "session_id": session or None}
-    known = await _call(memories, config, "recall_events", happened | {"since": now - _TWICE_S})
+    known = await memories.call(place, "memory.recall_events", happened | {"since": now - _TWICE_S})
     if not (session and known.total):
         reason = _name(payload.get("reason") or payload.get("trigger") or "")
         happened |= {"content": text, "outcome": reason or None}
         happened["duration_ms"] = duration_ms(conversation)
-        await _call(memories, config, "record_event", happened)
+        await memories.call(place, "memory.record_event", happened)
     return remarks
 
 
@@ -50,13 +51,13 @@ async def _read(path: str) -> tuple[Conversation, tuple[str, ...]]:
         return Conversation(), (f"The transcript cannot be read: {error}.",)
 
 
-async def _store(memories: Memories, namespace: str, text: str, session: str) -> None:
+async def _store(memories: Memories, place: Place, text: str, session: str) -> None:
     tags = [SESSION_TAG]
     supersedes: list[str] = []
     if session:
         own = f"session-{session[:8]}".replace(",", "")
         tags.append(own)
-        found = await memories.call(namespace, "memory.search_by_tag", {"tags": own})
+        found = await memories.call(place, "memory.search_by_tag", {"tags": own})
         supersedes = [note.hash for note in found.memories]
     arguments: dict[str, Any] = {
         "content": text,
@@ -64,14 +65,10 @@ async def _store(memories: Memories, namespace: str, text: str, session: str) ->
         "memory_type": "session",
         "source": _SOURCE,
     }
-    kept = await memories.call(namespace, "memory.store", arguments)
+    kept = await memories.call(place, "memory.store", arguments)
     earlier: list[Json] = [each for each in supersedes if each != kept]
     if earlier:
-        await memories.call(namespace, "memory.delete_batch", {"hashes": earlier})
-
-
-async def _call(memories: Memories, config: Config, verb: str, arguments: dict[str, Any]) -> Any:
-    return await memories.call(config.namespace, f"memory.{verb}", arguments)
+        await memories.call(place, "memory.delete_batch", {"hashes": earlier})
 
 
 def _name(text: str) -> str:

@@ -18,7 +18,7 @@ from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import Memories, Place
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
 from toolfold.memory.ranking.words import telling_words
 from toolfold.relay.hook_text import asks_for_memory, fenced
@@ -86,7 +86,7 @@ class Hooks:
         known = self._conversations.begin(payload.get("session_id", ""), source, now=self._clock())
         if known is None:
             return {}  # two hooks are installed for the same thing
-        search = _Search(self._memories, config.namespace)
+        search = _Search(self._memories, config)
         git, listed = await self._look_around(config, search)
         near = await search.find(git.query, limit=_FROM_GIT, min_score=_GIT_SCORE)
         sources = [Wanted(near, share=3), *listed]
@@ -118,7 +118,7 @@ class Hooks:
         is_asked = asks_for_memory(prompt)
         if not (has_turned or is_asked):
             return {}
-        search = _Search(self._memories, config.namespace)
+        search = _Search(self._memories, config)
         if is_asked:
             found = await search.recall(prompt, limit=_LOOKED_AT)
         else:
@@ -147,9 +147,9 @@ class Hooks:
 class _Search:
     """Asks memory, and notes what an agent would have had to ask."""
 
-    def __init__(self, memories: Memories, namespace: str) -> None:
+    def __init__(self, memories: Memories, config: Config) -> None:
         self._memories = memories
-        self._namespace = namespace
+        self._place = Place(config.namespace, config.settings.memory)
         self.asked: list[Asked] = []
 
     async def find(self, query: str, *, limit: int, min_score: float) -> Found:
@@ -168,7 +168,7 @@ class _Search:
 
     async def _ask(self, verb: str, arguments: JsonObject) -> Found:
         result: CompactSearchResult = await self._memories.call(
-            self._namespace, f"memory.{verb}", arguments
+            self._place, f"memory.{verb}", arguments
         )
         self.asked.append(Asked(f"memory_{verb}", arguments, repr(result)))
         return result.memories

@@ -1,5 +1,6 @@
 """Memory alone as an MCP server, for clients that want nothing else."""
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from itertools import count
@@ -11,16 +12,20 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
+from toolfold.app import guest_place
 from toolfold.config.settings import Config
+from toolfold.entrypoints.mcp.lines import CallTool
 from toolfold.entrypoints.mcp.progress import Progress
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
 from toolfold.memory.forms import as_text
 from toolfold.memory.graph import tools as graph_tools
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import Memories, Place
 from toolfold.memory.verbs import VERBS, Verb
 from toolfold.relay.surface import load_surface
+
+_log = logging.getLogger(__name__)
 
 _PREFIX: Final = "memory_"
 # Each definition costs the model tokens, so what another tool does as well is left out.
@@ -54,7 +59,7 @@ def make_memory_server(memories: Memories, config: Config) -> Server[Any]:
     kind = config.settings.tools
     surface = load_surface(kind)
     tools = [types.Tool.model_validate(each) for each in surface["tools"]]
-    answer = partial(_ANSWERS[kind], memories, config.namespace)
+    answer = partial(_ANSWERS[kind], memories, guest_place(config))
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
@@ -64,17 +69,35 @@ def make_memory_server(memories: Memories, config: Config) -> Server[Any]:
             return await answer(context, params.name, params.arguments or {})
         except ToolfoldError as error:
             return _text(str(error), is_error=True)
+        except Exception:  # noqa: BLE001  # the outer edge
+            _log.exception("%s ended with an error.", params.name)
+            return _text(f"{params.name} failed; see `toolfold logs`.", is_error=True)
 
     return Server(
         "toolfold",
         version=__version__,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **(_graph_resources(memories, config.namespace, surface) if kind == "graph" else {}),
+        **(_graph_resources(memories, guest_place(config), surface) if kind == "graph" else {}),
     )
 
 
-def _graph_resources(memories: Memories, namespace: str, surface: dict[str, Any]) -> dict[str, Any]:
+def graph_call(memories: Memories, config: Config) -> CallTool | None:
+    """Return what calls the tools of the graph, if that is what clients are to see.
+
+    Graphs are read whole, and may be large, so answers are passed on as they are.
+    """
+    if config.settings.tools != "graph":
+        return None
+
+    async def call(name: str, arguments: Any) -> str:
+        graph = (await memories.services(guest_place(config))).graph
+        return await graph_tools.call_as_json(graph, name, arguments)
+
+    return call
+
+
+def _graph_resources(memories: Memories, place: Place, surface: dict[str, Any]) -> dict[str, Any]:
     """Return what answers for the one resource of the graph: all of it."""
     resources = [types.Resource.model_validate(each) for each in surface["resources"]]
 
@@ -89,7 +112,7 @@ def _graph_resources(memories: Memories, namespace: str, surface: dict[str, Any]
     ) -> types.ReadResourceResult:
         if str(params.uri) != graph_tools.RESOURCE:
             raise MCPError(types.INVALID_PARAMS, f"Resource {params.uri} not found")
-        graph = (await memories.services(namespace, is_guest=True)).graph
+        graph = (await memories.services(place)).graph
         found = await graph_tools.call(graph, "read_graph", {})
         contents = types.TextResourceContents(
             uri=params.uri, mime_type="application/json", text=found.text
@@ -111,7 +134,7 @@ async def serve_memory(memories: Memories, config: Config) -> None:
 
 
 async def _answer_notes(
-    memories: Memories, namespace: str, context: Any, name: str, arguments: Mapping[str, Any]
+    memories: Memories, place: Place, context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     verb = name.removeprefix(_PREFIX)
     if not name.startswith(_PREFIX) or verb not in _SHOWN:
@@ -124,16 +147,14 @@ async def _answer_notes(
             # Clients want a number that only grows, and there may be several things to be done.
             progress.note(next(steps), f"{what} {done} of {total}".strip())
 
-        value = await memories.call(
-            namespace, f"memory.{verb}", arguments, is_guest=True, progress=tell
-        )
+        value = await memories.call(place, f"memory.{verb}", arguments, progress=tell)
     return _text(as_text(value))
 
 
 async def _answer_graph(
-    memories: Memories, namespace: str, _context: Any, name: str, arguments: Mapping[str, Any]
+    memories: Memories, place: Place, _context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
-    graph = (await memories.services(namespace, is_guest=True)).graph
+    graph = (await memories.services(place)).graph
     answer = await graph_tools.call(graph, name, arguments)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text)],

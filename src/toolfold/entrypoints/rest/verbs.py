@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from toolfold.app import guest_place
 from toolfold.entrypoints.rest.operations import (
     Operation,
     Visit,
@@ -148,9 +149,8 @@ def _page(name: str, items: list[Json], total: int, offset: int) -> Json:
 
 async def _call(visit: Visit, verb_path: str, arguments: JsonObject) -> Json:
     """Call a verb as guest code would: only files that the user allows are read."""
-    namespace = visit.app.config.namespace
-    memories = visit.app.shared.memories
-    return as_json(await memories.call(namespace, verb_path, arguments, is_guest=True))
+    place = guest_place(visit.app.config)
+    return as_json(await visit.app.shared.memories.call(place, verb_path, arguments))
 
 
 def _taken(method: str, verb_path: str, path: str) -> JsonObject:

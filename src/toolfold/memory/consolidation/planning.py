@@ -82,8 +82,9 @@ def think(
     """
     merges = find_merges(notes)
     in_sight = _merged(notes, merges, now)
-    archive = [note for note in in_sight if strategy.ages and _is_to_archive(note, now)]
-    staying = [note for note in in_sight if not (strategy.ages and _is_to_archive(note, now))]
+    latest = max((note.last_used for note in in_sight), default=now)
+    archive = [note for note in in_sight if strategy.ages and _is_to_archive(note, latest)]
+    staying = [note for note in in_sight if not (strategy.ages and _is_to_archive(note, latest))]
     patterns = _patterns(staying, strategy.fewest_in_pattern)
     associations, clusters = _compare(staying, strategy.comparing, progress)
     return Thought(
@@ -93,7 +94,7 @@ def think(
         patterns=tuple(patterns),
         clusters=tuple(clusters),
         associations=tuple(associations),
-        influence=_faded(staying, now) if strategy.ages else {},
+        influence=_faded(staying, latest) if strategy.ages else {},
         notes={note.key: note for note in notes},
         occurrences=Counter(word for note in staying for word in note.words) if clusters else {},
     )
@@ -128,12 +129,12 @@ def _merged(notes: Sequence[Studied], merges: Sequence[Merge], now: float) -> li
     ]
 
 
-def _is_to_archive(note: Studied, now: float) -> bool:
-    return not note.is_pinned and is_to_archive(note, now=now)
+def _is_to_archive(note: Studied, latest: float) -> bool:
+    return not note.is_pinned and is_to_archive(note, latest=latest)
 
 
-def _faded(notes: Sequence[Studied], now: float) -> dict[int, float]:
-    wanted = {note.key: influence(note, now=now) for note in notes if not note.is_pinned}
+def _faded(notes: Sequence[Studied], latest: float) -> dict[int, float]:
+    wanted = {note.key: influence(note, latest=latest) for note in notes if not note.is_pinned}
     return {note.key: wanted[note.key] for note in notes if _differs(note, wanted)}
 
 

@@ -115,7 +115,7 @@ def _folded(word: str, *, is_loud: bool, is_first: bool) -> str:
     It is more than that in what is no plain word (`-V`, `getUser`, `x2`), in single letters
     (`plan A`), and in capitals that could stand for something (`US`, `WHO`).
     """
-    if not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
+    if word.islower() or not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
         return word
     if is_first and word[1:] == word[1:].lower():
         return word.lower()
@@ -133,6 +133,8 @@ def _is_case_telling(words: list[str], starts: set[int]) -> bool:
 def _long_form(word: str) -> str:
     if word in _SHORT_FORMS:
         return _SHORT_FORMS[word]
+    if "'" not in word:
+        return word
     if word in _IS_SHORTENED:
         return f"{word[:-2]} is"
     for ending, long in _ENDINGS.items():

@@ -21,6 +21,7 @@ _HOUR_S: Final = 3_600.0
 # A process that died with a turn keeps others from theirs for no longer.
 _TURN_S: Final = 6 * _HOUR_S
 _LOOK_S: Final = 600.0
+_LEAST_WAIT_S: Final = 1.0
 
 
 async def keep_consolidating(
@@ -80,7 +81,9 @@ class Schedule:
                 wait_s = min(wait_s, await self._run_if_due(namespace))
         except StoreError as error:
             _log.warning("A consolidation was not made: %s", error)
-        return max(wait_s, 1.0)
+        except Exception:  # noqa: BLE001  # the loop of a background task
+            _log.exception("A consolidation went wrong; its notes are as they were.")
+        return max(wait_s, _LEAST_WAIT_S)
 
     async def _run_if_due(self, namespace: str) -> float:
         now = self._clock()

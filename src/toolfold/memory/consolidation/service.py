@@ -1,6 +1,5 @@
 """The verbs of consolidation."""
 
-import math
 import time
 from collections.abc import Callable
 from threading import Event
@@ -200,7 +199,7 @@ def _since(days_back: object, now: float) -> float | None:
         return None
     if isinstance(days_back, bool) or not isinstance(days_back, int | float):
         raise BadInput(f"`days_back` is a number of days, not {type(days_back).__name__}.")
-    if not (math.isfinite(days_back) and 0 < days_back <= _MAX_DAYS_BACK):
+    if not 0 < days_back <= _MAX_DAYS_BACK:
         raise BadInput(f"`days_back` is a number of days above 0, not {days_back!r}.")
     return now - days_back * _DAY_S
 

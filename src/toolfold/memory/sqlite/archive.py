@@ -15,7 +15,7 @@ from toolfold.memory.sqlite.rows import namespace_id, read_note, read_versions
 from toolfold.memory.sqlite.writer import NoteWriter
 from toolfold.memory.store import Change
 from toolfold.memory.transfer.archive import Outcome, Taken
-from toolfold.memory.transfer.records import NoteRecord, Record, VersionRecord
+from toolfold.memory.transfer.records import NoteRecord, Record, Stage, VersionRecord
 
 _UNCHANGED: Final = Taken("unchanged")
 _INSERT_VERSION: Final = """
@@ -70,12 +70,12 @@ class _Rehearsed(Exception):
 
 def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[Record]:
     numbers = connection.execute(
-        "SELECT number FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
+        "SELECT number, archived FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
     )
-    for (number,) in numbers:
+    for number, archived in numbers:
         note, versions = read_note(connection, number), read_versions(connection, number)
-        yield NoteRecord(note, tuple(version.hash for version in versions))
-        yield from (VersionRecord(note.hash, version) for version in versions)
+        yield NoteRecord(note, tuple(map(_stage, versions)), is_archived=archived is not None)
+        yield from (VersionRecord(_stage(note), version) for version in versions)
     for row in connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)):
         yield _event(row)
     yield from read_documents(connection, namespace)
@@ -111,46 +111,34 @@ class _Merger:
                 return Taken(self._take_document(record))
 
     def _take_note(self, record: NoteRecord) -> Taken:
-        number = self._number_of(record.note.hash) or self._earlier(record.formerly)
+        number = self._find(_stage(record.note), record.formerly)
         if number is None:
-            number = self._writer.take_over(record.note)
-            self._link(number, record.note)
-            return Taken("added", number)
+            return Taken("added", self._add(record))
         before = read_note(self._connection, number)
-        is_changed = (
-            self._bring_forward(number, before, record.note)
-            if _moved(record.note) > _moved(before)
-            else self._complete(number, before, record.note)
-        )
+        if before.deleted is not None or record.note.deleted is not None:
+            return _UNCHANGED
+        self._bring_together(number, before, record.note)
+        is_changed = read_note(self._connection, number) != before
         return Taken("updated", number) if is_changed else _UNCHANGED
 
-    def _bring_forward(self, number: int, before: Note, after: Note) -> bool:
-        if before.deleted is not None and after.deleted is not None:
-            return False
-        if before.deleted is not None:
-            self._writer.restore(number)
-        tags = tuple(dict.fromkeys((*after.tags, *before.tags)))
-        change = Change(
-            content=after.content,
-            tags=tags,
-            type=after.type,
-            metadata=after.metadata,
-            source=after.source,
-            quality=after.quality,
-        )
-        self._writer.update(number, change)
-        self._link(number, after)
-        if after.deleted is not None:
-            self._writer.delete(number)
-        return read_note(self._connection, number) != before
-
-    def _complete(self, number: int, before: Note, other: Note) -> bool:
-        if before.deleted is not None or other.deleted is not None:
-            return False
-        tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
-        self._writer.update(number, Change(tags=tags))
+    def _bring_together(self, number: int, before: Note, other: Note) -> None:
+        self._writer.update(number, _change(before, other))
         self._link(number, other)
-        return read_note(self._connection, number) != before
+        is_changed = read_note(self._connection, number).version > before.version
+        if is_changed and other.updated > before.updated:
+            # So the next file tells that these two are the same.
+            self._connection.execute(
+                "UPDATE notes SET updated = ? WHERE number = ?", (other.updated, number)
+            )
+
+    def _add(self, record: NoteRecord) -> int:
+        number = self._writer.take_over(record.note)
+        self._link(number, record.note)
+        if record.is_archived:
+            self._connection.execute(
+                "UPDATE notes SET archived = deleted WHERE number = ?", (number,)
+            )
+        return number
 
     def _link(self, number: int, note: Note) -> None:
         self._connection.executemany(
@@ -159,7 +147,7 @@ class _Merger:
         )
 
     def _take_version(self, record: VersionRecord) -> Taken:
-        number = self._number_of(record.of)
+        number = self._find(record.of)
         if number is None:
             raise NotFound("The note that it is an earlier version of is not there.")
         if record.note.version >= read_note(self._connection, number).version:
@@ -192,29 +180,29 @@ class _Merger:
         write_document(self._connection, self._writer.namespace, document)
         return "added" if before is None else "updated"
 
-    def _number_of(self, name: str) -> int | None:
-        """Return the note that has a hash now, or else had it before."""
+    def _find(self, now: Stage, formerly: Sequence[Stage] = ()) -> int | None:
+        """Return the note that says the same now, or else shares a stage with the record."""
+        row = self._connection.execute(
+            "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
+            (self._writer.namespace, now.hash),
+        ).fetchone()
+        shared = (self._at_stage(stage) for stage in (now, *reversed(formerly)))
+        return row[0] if row else next((number for number in shared if number is not None), None)
+
+    def _at_stage(self, stage: Stage) -> int | None:
         for table in ("notes", "versions"):
             row = self._connection.execute(
-                f"SELECT number FROM {table} WHERE namespace = ? AND hash = ?",
-                (self._writer.namespace, name),
+                f"SELECT number FROM {table} WHERE namespace = ? AND hash = ? AND updated = ?",
+                (self._writer.namespace, *stage),
             ).fetchone()
             if row is not None:
                 number: int = row[0]
                 return number
         return None
 
-    def _earlier(self, formerly: Sequence[str]) -> int | None:
-        """Return the note that is here what the record was before."""
-        for name in reversed(formerly):
-            row = self._connection.execute(
-                "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
-                (self._writer.namespace, name),
-            ).fetchone()
-            if row is not None:
-                number: int = row[0]
-                return number
-        return None
+
+def _stage(note: Note) -> Stage:
+    return Stage(note.hash, note.updated)
 
 
 def _event(row: tuple[Any, ...]) -> Event:
@@ -222,8 +210,19 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(**values | {"metadata": json.loads(values["metadata"])})
 
 
-def _moved(note: Note) -> float:
-    return max(note.updated, note.deleted or note.updated)
+def _change(before: Note, other: Note) -> Change:
+    """Return what is to be different in a note that is here, in view of the same one elsewhere."""
+    tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
+    if other.updated <= before.updated:
+        return Change(tags=tags)
+    return Change(
+        content=other.content,
+        tags=tags,
+        type=other.type,
+        metadata=other.metadata,
+        source=other.source,
+        quality=other.quality,
+    )
 
 
 def _dumped(value: object) -> str:

@@ -35,6 +35,14 @@ class SqliteDocuments:
             lambda connection: read_document(connection, namespace_id(connection, namespace), path)
         )
 
+    async def is_whole(self, namespace: str, document: Document) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            number = namespace_id(connection, namespace)
+            kept = 0 if number is None else len(_chunks(connection, number, document.path))
+            return kept == document.chunks
+
+        return await self._file.read(work)
+
     async def put(
         self, namespace: str, document: Document, plan: Plan, *, now: float
     ) -> Sequence[int]:

@@ -1,12 +1,21 @@
 """Read a knowledge graph from the rows of a SQLite file, inside of a transaction."""
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from json.encoder import encode_basestring
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from toolfold.memory.graph.encoding import (
+    Encoded,
+    EncodedEntity,
+    EncodedRelation,
+    decode,
+    joined,
+    quoted,
+    unpacked,
+)
 from toolfold.memory.graph.matching import contains, has_halves
-from toolfold.memory.graph.models import Entity, Relation, Subgraph
+from toolfold.memory.graph.models import Entity, Relation
 from toolfold.memory.graph.store import Place
 from toolfold.memory.sqlite.graph_index import (
     grams_expression,
@@ -24,18 +33,29 @@ _AT_ONCE: Final = 500
 # Above so many it is quicker to read all relations than to look up those of each name.
 _MANY_NAMES: Final = 2_000
 
+# Up to so many it is quicker to have SQLite look for each than to look at all that an entity says.
+_MANY_TEXTS: Final = 8
+
+_RelationRow: TypeAlias = tuple[Stored, Stored, Stored, int]
+
 _PARTS: Final = "SELECT number, entity, name, type, observations FROM graph_parts"
 _RELATIONS: Final = "SELECT source, target, type, number FROM graph_relations"
 
 
 class Part(NamedTuple):
-    """What was told of an entity at once; name and type are empty in all but the first."""
+    """What was told of an entity at once; name and type are None in all but the first."""
 
     number: int
     entity: int
-    name: str
-    type: str
-    observations: list[str]
+    name: Stored | None
+    type: Stored | None
+    observations: str
+    """See `encoding.packed`."""
+
+    def texts(self) -> tuple[str, str, list[str]]:
+        """Return name, type and observations; what is None is empty."""
+        [observations] = unpacked(self.observations)
+        return _text(self.name), _text(self.type), observations
 
 
 def stored(text: str) -> Stored:
@@ -45,52 +65,54 @@ def stored(text: str) -> Stored:
     return text
 
 
-def packed(observations: Sequence[str]) -> str:
-    """Return observations as the file holds them."""
-    text = json.dumps(observations, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode() if has_halves(text) else text
-
-
 def graph_id(connection: sqlite3.Connection, namespace: str) -> int | None:
     """Return the number of a graph, None if nothing was ever kept in it."""
     found = connection.execute("SELECT id FROM graphs WHERE namespace = ?", (namespace,)).fetchone()
     return None if found is None else found[0]
 
 
-def read_all(connection: sqlite3.Connection, graph: int) -> Subgraph:
+def read_all(connection: sqlite3.Connection, graph: int) -> Encoded:
     """Return the whole of a graph."""
     parts = _parts(connection, "graph = ?", (graph,))
-    relations = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-    return Subgraph(tuple(_entities(parts).values()), tuple(map(_relation, relations)))
+    return Encoded(_entities(parts), _relations(_all_relations(connection, graph)))
 
 
-def read_connected(connection: sqlite3.Connection, graph: int) -> Subgraph:
+def read_connected(connection: sqlite3.Connection, graph: int) -> Encoded:
     """Return the whole of a graph but for relations between things that are no entities."""
-    entities, relations = read_all(connection, graph)
-    return Subgraph(entities, tuple(_touching(relations, {entity.name for entity in entities})))
+    parts = _parts(connection, "graph = ?", (graph,))
+    return Encoded(_entities(parts), _relations_around(connection, graph, parts))
 
 
-def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[int]) -> Subgraph:
+def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[int]) -> Encoded:
     """Return entities, and all relations that begin or end at one."""
-    found = read_entities(connection, graph, entities).values()
-    relations = relations_of(connection, graph, {entity.name for entity in found})
-    return Subgraph(tuple(found), tuple(relations))
+    parts = _parts_of_all(connection, graph, entities)
+    return Encoded(_entities(parts), _relations_around(connection, graph, parts))
 
 
 def read_entities(
     connection: sqlite3.Connection, graph: int, entities: Iterable[int]
 ) -> dict[int, Entity]:
     """Return entities by number, in the order of their making, without those that are not there."""
-    return _entities(
-        part
-        for some in _portions(sorted(entities))
-        for part in _parts(connection, f"graph = ? AND entity IN ({_marks(some)})", (graph, *some))
-    )
+    parts = _parts_of_all(connection, graph, entities)
+    found = decode(Encoded(_entities(parts))).entities
+    numbers = (part.number for part in parts if part.number == part.entity)
+    return dict(zip(numbers, found, strict=True))
 
 
 def parts_of(connection: sqlite3.Connection, graph: int, entity: int) -> list[Part]:
     """Return the parts of an entity, in order."""
     return _parts(connection, "graph = ? AND entity = ?", (graph, entity))
+
+
+def parts_saying(
+    connection: sqlite3.Connection, graph: int, entity: int, texts: Iterable[str]
+) -> list[Part]:
+    """Return the parts of an entity that may have one of these observations; all are among them."""
+    sought = [quoted(text) for text in set(texts)]
+    if len(sought) > _MANY_TEXTS:
+        return parts_of(connection, graph, entity)
+    says = " OR ".join(["instr(observations, ?)"] * len(sought)) or "FALSE"
+    return _parts(connection, f"graph = ? AND entity = ? AND ({says})", (graph, entity, *sought))
 
 
 def named(connection: sqlite3.Connection, graph: int, names: Iterable[str]) -> dict[str, list[int]]:
@@ -117,12 +139,7 @@ def containing(connection: sqlite3.Connection, graph: int, query: str) -> set[in
         grams = grams_table(graph)
         condition = f"number IN (SELECT rowid FROM {grams} WHERE {grams} MATCH ?)"
         parts = _parts(connection, condition, (expression,))
-    # A name that only the first part has is empty in the others, and what is empty contains none.
-    return {
-        part.entity
-        for part in parts
-        if any(is_hit(text) for text in (part.name, part.type, *part.observations))
-    }
+    return {part.entity for part in parts if _has_hit(part, is_hit)}
 
 
 def parts_with(
@@ -138,19 +155,12 @@ def parts_with(
     return ((entity, _text(name)) for entity, name in rows)
 
 
-def relations_of(connection: sqlite3.Connection, graph: int, names: Set[str]) -> list[Relation]:
+def relations_of(
+    connection: sqlite3.Connection, graph: int, names: Iterable[str]
+) -> list[Relation]:
     """Return all relations that begin or end at one of these names, each once, in order."""
-    if len(names) > _MANY_NAMES:
-        rows = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-        return list(_touching(map(_relation, rows), names))
-    found: dict[int, Relation] = {}
-    for some in _portions([stored(name) for name in names]):
-        for end in ("source", "target"):
-            rows = connection.execute(
-                f"{_RELATIONS} WHERE graph = ? AND {end} IN ({_marks(some)})", (graph, *some)
-            )
-            found |= {row[3]: _relation(row) for row in rows}
-    return [found[number] for number in sorted(found)]
+    rows = _relations_touching(connection, graph, {stored(name) for name in names})
+    return [Relation(_text(row[0]), _text(row[1]), _text(row[2])) for row in rows]
 
 
 def spoken(
@@ -170,38 +180,95 @@ def spoken(
 def _parts(
     connection: sqlite3.Connection, condition: str, values: Sequence[int | Stored]
 ) -> list[Part]:
-    rows = connection.execute(
-        f"{_PARTS} WHERE {condition} ORDER BY entity, number", values
-    ).fetchall()
-    # All lists in one go: there may be a great many.
-    observations = json.loads(f"[{','.join([row[4] for row in rows])}]")
+    rows = connection.execute(f"{_PARTS} WHERE {condition} ORDER BY entity, number", values)
+    return list(map(Part._make, rows))
+
+
+def _parts_of_all(
+    connection: sqlite3.Connection, graph: int, entities: Iterable[int]
+) -> list[Part]:
     return [
-        Part(number, entity, _text(name), _text(kind), told)
-        for (number, entity, name, kind, _), told in zip(rows, observations, strict=True)
+        part
+        for some in _portions(sorted(entities))
+        for part in _parts(connection, f"graph = ? AND entity IN ({_marks(some)})", (graph, *some))
     ]
 
 
-def _entities(parts: Iterable[Part]) -> dict[int, Entity]:
+def _entities(parts: Sequence[Part]) -> list[EncodedEntity]:
     """Put parts together that come in the order of their entities and numbers."""
-    first: dict[int, Part] = {}
-    for part in parts:
-        if part.number == part.entity:
-            first[part.entity] = part
-        else:
-            first[part.entity].observations.extend(part.observations)
-    return {
-        entity: Entity(name, kind, tuple(observations))
-        for entity, (_, _, name, kind, observations) in first.items()
-    }
+    try:
+        return _put_together(parts, encode_basestring)
+    except TypeError:  # a name is a blob
+        return _put_together(parts, _quoted)
 
 
-def _relation(row: tuple[Stored, Stored, Stored, int]) -> Relation:
-    source, target, kind, _ = row
-    return Relation(_text(source), _text(target), _text(kind))
+def _put_together(parts: Iterable[Part], quote: Callable[[Any], str]) -> list[EncodedEntity]:
+    found: list[EncodedEntity] = []
+    added: list[str] = []
+    for number, entity, name, kind, observations in parts:
+        if number != entity:
+            added.append(observations)
+            continue
+        if added:
+            _extend(found, added)
+        found.append((quote(name), quote(kind), observations))
+    _extend(found, added)
+    return found
 
 
-def _touching(relations: Iterable[Relation], names: Set[str]) -> Iterator[Relation]:
-    return (each for each in relations if each.source in names or each.target in names)
+def _extend(found: list[EncodedEntity], added: list[str]) -> None:
+    """Give the last entity what its later parts say."""
+    if added:
+        name, kind, observations = found[-1]
+        found[-1] = (name, kind, joined([observations, *added]))
+        added.clear()
+
+
+def _relations_around(
+    connection: sqlite3.Connection, graph: int, parts: Iterable[Part]
+) -> list[EncodedRelation]:
+    names = {part.name for part in parts if part.name is not None}
+    return _relations(_relations_touching(connection, graph, names))
+
+
+def _relations_touching(
+    connection: sqlite3.Connection, graph: int, names: Set[Stored]
+) -> list[_RelationRow]:
+    if len(names) > _MANY_NAMES:
+        every = _all_relations(connection, graph)
+        return [row for row in every if row[0] in names or row[1] in names]
+    found: dict[int, _RelationRow] = {}
+    for some in _portions(list(names)):
+        for end in ("source", "target"):
+            rows = connection.execute(
+                f"{_RELATIONS} WHERE graph = ? AND {end} IN ({_marks(some)})", (graph, *some)
+            )
+            found |= {row[3]: row for row in rows}
+    return [found[number] for number in sorted(found)]
+
+
+def _all_relations(connection: sqlite3.Connection, graph: int) -> list[_RelationRow]:
+    statement = f"{_RELATIONS} WHERE graph = ? ORDER BY number"
+    return connection.execute(statement, (graph,)).fetchall()
+
+
+def _relations(rows: Sequence[_RelationRow]) -> list[EncodedRelation]:
+    try:
+        # Blobs fail here; anything else is several times as slow.
+        quote: Callable[[Any], str] = encode_basestring
+        return [(quote(source), quote(target), quote(kind)) for source, target, kind, _ in rows]
+    except TypeError:
+        return [(_quoted(row[0]), _quoted(row[1]), _quoted(row[2])) for row in rows]
+
+
+def _has_hit(part: Part, is_hit: Callable[[str], bool]) -> bool:
+    # What is empty contains nothing that is searched for here.
+    name, kind, observations = part.texts()
+    return is_hit(name) or is_hit(kind) or any(map(is_hit, observations))
+
+
+def _quoted(value: Stored | None) -> str:
+    return quoted(_text(value))
 
 
 def _text(value: Stored | None) -> str:

@@ -1,9 +1,10 @@
 """Write a knowledge graph into a SQLite file, inside of a transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 
 from toolfold.errors import NotFound
+from toolfold.memory.graph.encoding import packed, unpacked
 from toolfold.memory.graph.mentioning import spoken
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
 from toolfold.memory.graph.store import Merged, Observed
@@ -13,8 +14,8 @@ from toolfold.memory.sqlite.graph_rows import (
     Stored,
     graph_id,
     named,
-    packed,
     parts_of,
+    parts_saying,
     stored,
 )
 
@@ -29,6 +30,14 @@ class GraphWriter:
         found = graph_id(connection, namespace)
         self._graph = self._make(namespace) if found is None else found
         self._index = Indexer(connection, self._graph)
+        self._changes = connection.total_changes
+
+    def finish(self) -> None:
+        """Let others see that something was written, if it was."""
+        if self._connection.total_changes > self._changes:
+            self._connection.execute(
+                "UPDATE graphs SET changed = changed + 1 WHERE id = ?", (self._graph,)
+            )
 
     def add_entities(self, entities: Sequence[Entity]) -> list[Entity]:
         """See `GraphStore.add_entities`."""
@@ -88,8 +97,9 @@ class GraphWriter:
         known = named(self._connection, self._graph, (each.name for each in observed))
         for name, observations in observed:
             if name in known:
-                for part in parts_of(self._connection, self._graph, known[name][0]):
-                    self._take_out(part, set(observations))
+                entity, unwanted = known[name][0], set(observations)
+                for part in parts_saying(self._connection, self._graph, entity, unwanted):
+                    self._take_out(part, unwanted)
 
     def delete_relations(self, relations: Sequence[Relation]) -> None:
         """See `GraphStore.delete_relations`."""
@@ -123,14 +133,14 @@ class GraphWriter:
         ).fetchone()
         return 1 if row is None else row[0] + 1
 
-    def _observe(self, entities: Sequence[int], observations: Iterable[str]) -> tuple[str, ...]:
+    def _observe(self, entities: Sequence[int], observations: Sequence[str]) -> tuple[str, ...]:
         """Add to the first entity, and return, what none of them has."""
-        known = {
-            text
+        parts = [
+            part.observations
             for entity in entities
-            for part in parts_of(self._connection, self._graph, entity)
-            for text in part.observations
-        }
+            for part in parts_saying(self._connection, self._graph, entity, observations)
+        ]
+        known = {text for told in unpacked(*parts) for text in told}
         lacking = tuple(text for text in observations if text not in known)
         if lacking:
             made = self._connection.execute(
@@ -142,20 +152,21 @@ class GraphWriter:
 
     def _take_out(self, part: Part, unwanted: Set[str]) -> None:
         """Rewrite a part without some observations; one that says nothing any more goes."""
-        kept = [text for text in part.observations if text not in unwanted]
-        if len(kept) == len(part.observations):
+        name, kind, told = part.texts()
+        kept = [text for text in told if text not in unwanted]
+        if len(kept) == len(told):
             return
         if not kept and part.number != part.entity:
             self._delete(part)
             return
-        self._index.remove(part.number, part.name, part.type, part.observations)
+        self._index.remove(part.number, name, kind, told)
         self._connection.execute(
             "UPDATE graph_parts SET observations = ? WHERE number = ?", (packed(kept), part.number)
         )
-        self._index.add(part.number, part.name, part.type, kept)
+        self._index.add(part.number, name, kind, kept)
 
     def _delete(self, part: Part) -> None:
-        self._index.remove(part.number, part.name, part.type, part.observations)
+        self._index.remove(part.number, *part.texts())
         self._connection.execute("DELETE FROM graph_parts WHERE number = ?", (part.number,))
 
     def _has(self, relation: Relation) -> bool:

@@ -19,6 +19,7 @@ from toolfold.memory.sqlite.vectors import (
     adopt,
     embed,
     forget_vectors,
+    made_by,
     read_state,
     texts_of,
     unembedded,
@@ -193,8 +194,14 @@ class SqliteStore:
 
         return await self._file.read(work)
 
+    def warm_soon(self, namespace: str) -> None:
+        self._cold.setdefault(namespace, anyio.Event())
+        self._news.set()
+
     async def adopt(self, embedder: str, dimensions: int) -> None:
-        await self._file.write(lambda connection: adopt(connection, embedder, dimensions))
+        # Only if need be: a file that cannot be written is to be read all the same.
+        if await self._file.read(made_by) != embedder:
+            await self._file.write(lambda connection: adopt(connection, embedder, dimensions))
         self._embedder = embedder
 
     async def unembedded(self) -> list[int]:

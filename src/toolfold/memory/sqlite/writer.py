@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from toolfold.errors import BadInput
+from toolfold.jsontypes import JsonObject
 from toolfold.memory.hashes import note_hash, shown
+from toolfold.memory.inputs import clean_metadata
 from toolfold.memory.models import Draft, Link, Note
 from toolfold.memory.sqlite.naming import find_live
 from toolfold.memory.sqlite.rows import namespace_id, read_note
@@ -94,6 +96,8 @@ class NoteWriter:
             for name in ("content", "tags", "type", "metadata", "source", "quality")
             if (value := getattr(change, name)) is not None
         }
+        if change.metadata is not None:
+            given["metadata"] = _merged(before.metadata, change.metadata)
         after = replace(before, **given)
         after = replace(after, hash=_hash_of(after))
         if after != before:
@@ -303,3 +307,8 @@ def _hash_of(note: Note) -> str:
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _merged(before: JsonObject, change: JsonObject) -> JsonObject:
+    merged = {key: value for key, value in (before | change).items() if value is not None}
+    return clean_metadata(merged)  # together they may be too much

@@ -39,8 +39,8 @@ class Archive(Protocol):
     ) -> list[Taken]:
         """Keep what is not there yet, and return for each record what came of it.
 
-        What is there stays, unless the record is newer. Then the note is changed, and how it was is
-        kept as a version. Tags and links are added and never taken away. A version belongs to a
-        note that is there by then, and comes before its present one. With `dry_run` nothing is
-        kept in the end.
+        What is there stays, unless the record was changed later: then the note is changed too, and
+        how it was is kept as a version. Tags and links are added and never taken away. Nothing is
+        deleted or restored: who did that here meant it. A version belongs to a note that is there
+        by then, and comes before its present one. With `dry_run` nothing is kept in the end.
         """

@@ -1,7 +1,6 @@
 """Read databases of mcp-memory-service: every memory becomes a note with its tags and times."""
 
 import json
-import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +11,13 @@ from typing import Any, Final
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.hashes import note_hash
-from toolfold.memory.inputs import clean_content, clean_metadata, clean_name, clean_tags
+from toolfold.memory.inputs import (
+    check_moment,
+    clean_content,
+    clean_metadata,
+    clean_name,
+    clean_tags,
+)
 from toolfold.memory.models import DEFAULT_TYPE, Link, Note
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.transfer.models import Fault
@@ -104,7 +109,10 @@ def _rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
     names = [name for name in _COLUMNS if name in _columns(connection)]
     # Texts may be broken; what is not UTF-8 in them is replaced.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
-    for row in connection.execute(f"SELECT {', '.join(names)} FROM memories ORDER BY rowid"):  # noqa: S608
+    # What is there comes before what is deleted: of two that say the same, it is the one.
+    first = "deleted_at IS NOT NULL, " if "deleted_at" in names else ""
+    statement = f"SELECT {', '.join(names)} FROM memories ORDER BY {first}rowid"  # noqa: S608
+    for row in connection.execute(statement):
         yield dict.fromkeys(_COLUMNS) | dict(zip(names, row, strict=True))
 
 
@@ -167,4 +175,7 @@ def _quality(metadata: JsonObject, content: str) -> float:
 
 def _time(value: object, default: "float | None") -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else default  # type: ignore[arg-type]
+    try:
+        return check_moment(value, "time") if is_number else default  # type: ignore[arg-type]
+    except BadInput:
+        return default

@@ -4,13 +4,14 @@ The first line names the format and its version, the last one says how many line
 come in the order of their making, each before its earlier versions; then events, documents, and the
 graph in the lines of server-memory. The same memory always makes the same bytes.
 
-Vectors are not in it, they are made anew. Nor is the history of consolidations.
+Vectors are not in it, they are made anew. Nor is the history of consolidations, what faded by them,
+or how often notes were used.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
@@ -41,19 +42,31 @@ _MAX_FORMERLY: Final = 100_000
 _MAX_INTEGER: Final = 2**63 - 1
 
 
+class Stage(NamedTuple):
+    """What a note was at a time. Two stores that hold the same stage of a note hold the same note.
+
+    The hash alone does not tell: what a note said once, another may say now.
+    """
+
+    hash: str
+    updated: float
+
+
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """A note, deleted or not, and the hashes of its earlier versions, oldest first."""
+    """A note, deleted or not, and its earlier stages, oldest first."""
 
     note: Note
-    formerly: tuple[str, ...] = ()
+    formerly: tuple[Stage, ...] = ()
+    is_archived: bool = False
+    """Whether it was a consolidation that deleted it, so that it can still be had by its hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """What a note was before. It is that of the note whose hash is now `of`."""
+    """What a note was before; `of` is what it is now."""
 
-    of: str
+    of: Stage
     note: Note
 
 
@@ -86,8 +99,9 @@ def write_record(record: Record) -> str:
     """Return a record as a line, without its end."""
     if isinstance(record, NoteRecord):
         links = [[link.kind, link.hash] for link in record.note.links]
-        whole = _note_json(record.note) | {"deleted": record.note.deleted, "links": links}
-        return _dumped({"type": "note", **whole, "formerly": record.formerly})
+        state = {"deleted": record.note.deleted, "archived": record.is_archived}
+        whole = _note_json(record.note) | state
+        return _dumped({"type": "note", **whole, "links": links, "formerly": record.formerly})
     if isinstance(record, VersionRecord):
         return _dumped({"type": "version", "of": record.of, **_note_json(record.note)})
     if isinstance(record, Event):
@@ -122,7 +136,7 @@ def read_record(value: JsonObject) -> Record:
             case "note":
                 return _note_record(value)
             case "version":
-                return VersionRecord(_full_hash(value["of"]), _note(value))
+                return VersionRecord(_stage(value["of"]), _note(value))
             case "event":
                 return _event(value)
             case "document":
@@ -156,7 +170,8 @@ def _note_record(value: JsonObject) -> NoteRecord:
         raise BadInput(f"It has {len(formerly):,} earlier versions, which is too many.")
     links = tuple(_link(each) for each in _list(value["links"], "links"))
     note = _note(value, deleted=_time(value["deleted"], "deleted"), links=links)
-    return NoteRecord(note, tuple(map(_full_hash, formerly)))
+    is_archived = value["archived"] is True and note.deleted is not None
+    return NoteRecord(note, tuple(map(_stage, formerly)), is_archived)
 
 
 def _note(value: JsonObject, *, deleted: float | None = None, links: tuple[Link, ...] = ()) -> Note:
@@ -182,6 +197,12 @@ def _note(value: JsonObject, *, deleted: float | None = None, links: tuple[Link,
         links=links,
         namespace="",
     )
+
+
+def _stage(value: Json) -> Stage:
+    if not isinstance(value, list) or len(value) != 2:
+        raise BadInput("A stage of a note is a hash and a time.")
+    return Stage(_full_hash(value[0]), _moment(value[1], "updated"))
 
 
 def _link(value: Json) -> Link:

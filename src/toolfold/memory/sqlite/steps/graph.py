@@ -3,10 +3,17 @@
 from typing import Final
 
 STEP: Final[tuple[str, ...]] = (
-    "CREATE TABLE graphs (id INTEGER PRIMARY KEY, namespace TEXT NOT NULL UNIQUE)",
+    # `changed` grows with every transaction that writes.
+    """
+    CREATE TABLE graphs (
+        id INTEGER PRIMARY KEY,
+        namespace TEXT NOT NULL UNIQUE,
+        changed INTEGER NOT NULL DEFAULT 0
+    )
+    """,
     # An entity is its parts, in the order of their numbers. What was told of it at once is one: the
     # first has its name and type too, and its number is that of the entity. Numbers are not used
-    # again, so they are also the order of making. Observations are a list in JSON. Names and types
+    # again, so they are also the order of making. Observations are packed JSON. Names and types
     # that UTF-8 or SQLite would not take are blobs.
     """
     CREATE TABLE graph_parts (
