@@ -10,6 +10,7 @@ import mcp_types as types
 
 from toolfold.catalog.addresses import outward
 from toolfold.catalog.builtin import BuiltIn
+from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
@@ -91,6 +92,11 @@ class Catalog:
     def tools(self) -> list[Tool]:
         """Every tool that is known, in a stable order."""
         return self._known.tools
+
+    @property
+    def definitions(self) -> Definitions:
+        """All of them as models would read them, where clients load them."""
+        return self._known.definitions
 
     @property
     def modules(self) -> Mapping[str, str]:

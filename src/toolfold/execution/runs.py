@@ -2,19 +2,23 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from toolfold.catalog.definitions import Listing
 from toolfold.errors import NotFound
 
 Outcome = Literal["ok", "failed", "unknown"]
+Kind = Literal["code", "direct", "request", "hook"]
+"""What a run was: guest code; a pinned tool, called by the model itself; a tool, called by a
+program; notes that a hook put before the model."""
 
 CALLS_BITS: Final = 32
 """A call's key is the number of its run, shifted by this, and its own place in the run."""
 
 _SHOWN_CANDIDATES: Final = 5
 _RUN: Final = """
-    SELECT number, id, began_at, client, request, project, process, code, code_bytes,
+    SELECT number, id, began_at, client, request, project, process, kind, code, code_bytes,
         ended_at, failure, reply, reply_bytes,
         (SELECT count(*) FROM calls
             WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
@@ -42,6 +46,8 @@ class Origin:
     """The client's own id of the request."""
 
     project: str = ""
+    shown: Listing | None = field(default=None, compare=False)
+    """The definitions of ours that the model saw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,8 @@ class Run:
     origin: Origin
     process: int
     """The id of the process that ran it."""
+
+    kind: Kind
 
     code: Text
     began_at: float
@@ -156,12 +164,13 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
 
 
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
-    _, run_id, began_at, client, request, project, process, code, code_bytes, *ending = row
+    _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *ending = row
     ended_at, failure, reply, reply_bytes, call_count = ending
     return Run(
         id=run_id,
         origin=Origin(client=client, request=request, project=project),
         process=process,
+        kind=kind,
         code=Text(head=code, size_bytes=code_bytes),
         began_at=began_at,
         ending=None

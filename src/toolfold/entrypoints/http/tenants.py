@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -14,6 +15,9 @@ from toolfold.entrypoints.http.callers import CALLER, Caller
 from toolfold.entrypoints.http.stack import mcp_endpoint
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import StoreError
+
+_DOOR: Final = "http"
+"""The name of its clients in the journal: requests do not say which of them belong together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Tenants:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own all of them for the length of this context."""
-        endpoint, mcp_running = mcp_endpoint(make_server(self._app))
+        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_DOOR))
         async with mcp_running(), anyio.create_task_group() as owners:
             self._owners = owners
             self._tenants[self._app.config.namespace] = Tenant(self._app, endpoint)
@@ -72,7 +76,7 @@ class Tenants:
         try:
             config = in_namespace(self._app.config, namespace)
             async with running_app(config, self._app.shared) as app:
-                endpoint, mcp_running = mcp_endpoint(make_server(app))
+                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_DOOR))
                 async with mcp_running():
                     self._tenants[namespace] = Tenant(app, endpoint)
                     self._opening[namespace].set()

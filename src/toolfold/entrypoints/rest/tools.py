@@ -159,7 +159,8 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
     journal = visit.app.shared.journal
     trouble: ToolfoldError | None = None
     result: Json = None
-    with journal.begin(visit.origin, f"# A client called {tool.path} over REST.") as run:
+    code = f"# A client called {tool.path} over REST."
+    with journal.begin(visit.origin, code, kind="request") as run:
         call = _Call(visit.app.catalog, run)
         try:
             result = await call.answer(tool, given)
