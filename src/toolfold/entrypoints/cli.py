@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add_memory(commands)
     add_transfer(commands)
     _add_runs(commands)
+    _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)
     _add_hook(commands)
@@ -159,6 +160,27 @@ def _add_runs(commands: Any) -> None:
     runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
     runs.add_argument("--json", action="store_true", help="print JSON")
     runs.set_defaults(command="runs", module="commands.runs")
+
+
+def _add_savings(commands: Any) -> None:
+    savings = commands.add_parser("savings", help="tokens that did not pass through a model")
+    savings.add_argument(
+        "--since", metavar="WHEN", help="a date, or how long ago: 12h, 7d, 2w (default: all)"
+    )
+    savings.add_argument(
+        "--by", choices=("run", "day", "tool", "server", "door"), help="a line for each"
+    )
+    savings.add_argument(
+        "--price", type=float, metavar="DOLLARS", help="of a million tokens that a model reads"
+    )
+    savings.add_argument("--users", type=int, default=1, help="how many work like this (default 1)")
+    savings.add_argument(
+        "--estimate",
+        action="store_true",
+        help="what the servers of your clients cost before anything is called",
+    )
+    savings.add_argument("--json", action="store_true", help="print JSON")
+    savings.set_defaults(command="savings", module="commands.savings")
 
 
 def _add_trust(commands: Any) -> None:

@@ -76,7 +76,7 @@ class Reception:
         self._shared = shared
         self._worlds = worlds
         self._clients = clients
-        self._hooks = Hooks(shared.memories, shared.embedder)
+        self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:
         """Serve one connection to its end. Whatever goes wrong concerns that one alone."""

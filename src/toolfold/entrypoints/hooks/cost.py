@@ -1,10 +1,13 @@
 """What it would take an agent to ask memory by itself, in tokens of real texts."""
 
-import json
 from collections.abc import Sequence
-from functools import cache
-from typing import NamedTuple
+from functools import cache, cached_property
+from typing import Final, NamedTuple
 
+from toolfold.catalog.definitions import Listing, definition, listing
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin
+from toolfold.execution.texts import compact, tool_text
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import load_surface
 from toolfold.tokens import count_tokens
@@ -16,6 +19,11 @@ class Asked(NamedTuple):
     tool: str
     arguments: JsonObject
     answer: str
+
+    @property
+    def path(self) -> str:
+        """How the journal calls the tool: `memory.search`."""
+        return self.tool.replace("_", ".", 1)
 
 
 def tokens_as_tool_calls(asked: Sequence[Asked]) -> int:
@@ -29,8 +37,8 @@ def tokens_as_tool_calls(asked: Sequence[Asked]) -> int:
 
 
 def _call(asked: Asked) -> int:
-    call = {"name": asked.tool, "arguments": asked.arguments}
-    return count_tokens(json.dumps(call, ensure_ascii=False)) + count_tokens(asked.answer)
+    call = tool_text(asked.path, compact(asked.arguments))
+    return count_tokens(call) + count_tokens(asked.answer)
 
 
 @cache
@@ -41,9 +49,35 @@ def _definition(tool: str) -> int:
 @cache
 def definitions() -> dict[str, str]:
     """Return the definition of each tool of memory as a model reads it, by name."""
+    return {name: compact(each) for name, each in _tools().items()}
+
+
+@cache
+def _tools() -> dict[str, JsonObject]:
     return {
-        tool["name"]: json.dumps(
-            {key: tool[key] for key in ("name", "description", "inputSchema")}, ensure_ascii=False
-        )
+        tool["name"]: definition(tool["name"], tool["description"], tool["inputSchema"])
         for tool in load_surface("memory")["tools"]
     }
+
+
+class MemoryTools:
+    """The tools of memory, as an offer that the ledger understands."""
+
+    @cached_property
+    def listings(self) -> tuple[Listing, ...]:
+        """Their definitions."""
+        tools = {name.replace("_", ".", 1): each for name, each in _tools().items()}
+        return (listing("memory", tools, is_built_in=True),)
+
+
+_MEMORY_TOOLS: Final = MemoryTools()
+
+
+def book(journal: Journal, origin: Origin, hook: str, asked: Sequence[Asked], shown: str) -> None:
+    """Write into the journal what a hook asked memory, and what it put before the model."""
+    with journal.begin(origin, f"# The hook {hook} showed notes.", kind="hook") as run:
+        for each in asked:
+            with run.call(each.path, each.arguments) as call:
+                call.answer = each.answer
+        run.end(failure=None, reply=shown)
+        run.offer(_MEMORY_TOOLS)

@@ -10,12 +10,14 @@ import anyio.to_thread
 from toolfold.config.hooks import HookSettings
 from toolfold.config.settings import Config
 from toolfold.embedding import Embedder
-from toolfold.entrypoints.hooks.cost import Asked, tokens_as_tool_calls
+from toolfold.entrypoints.hooks.cost import Asked, book, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace
 from toolfold.entrypoints.hooks.notes import Wanted, choose, fitted, line
 from toolfold.entrypoints.hooks.recording import record
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
 from toolfold.memory.memories import Memories, Place
@@ -49,10 +51,12 @@ class Hooks:
         memories: Memories,
         embedder: Embedder | None = None,
         *,
+        journal: Journal | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Without an embedder, no topic ever turns."""
+        """Without an embedder, no topic ever turns; without a journal, no ledger has it."""
         self._memories = memories
+        self._journal = journal
         self._embedder = embedder
         self._clock = clock
         self._conversations = Conversations()
@@ -93,6 +97,7 @@ class Hooks:
         chosen = choose(sources, most=config.settings.hooks.notes)
         answer = await _shown(config, chosen, search.asked, about=git.about)
         known.saw(chosen[: answer.get("notes", 0)])
+        self._book(config, payload, "session-start", search, answer)
         return answer | ({"remarks": list(git.remarks)} if git.remarks else {})
 
     async def _look_around(
@@ -126,7 +131,17 @@ class Hooks:
         chosen = [note for note in found if note.hash not in known.shown][:_FROM_PROMPT]
         answer = await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
         known.saw(chosen[: answer.get("notes", 0)])
+        self._book(config, payload, "prompt", search, answer)
         return answer
+
+    def _book(
+        self, config: Config, payload: dict[str, str], hook: str, search: "_Search", answer: Answer
+    ) -> None:
+        if self._journal is not None and answer:
+            project = str(config.project or config.start_directory)
+            session = payload.get("session_id", "")
+            origin = Origin(client="hook", request=session, project=project)
+            book(self._journal, origin, hook, search.asked, answer["context"])
 
     async def _subject(self, prompt: str) -> Subject:
         words = frozenset(telling_words(prompt))
