@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hooks.home import HookHome, git, repository, said, transcript
 
+from toolfold.execution.accounts import read_accounts
+from toolfold.execution.ledger import Account
+from toolfold.execution.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 HEAVY = "{'anyio', 'asyncio', 'mcp', 'numpy', 'pydantic', 'sqlite3', 'subprocess', 'tomllib'}"
@@ -62,6 +66,22 @@ def test_the_user_is_told_in_a_line_what_was_shown_and_what_that_saves(
     message = ran.output["systemMessage"]
     shown = count_tokens(ran.context)
     assert message.startswith(f"toolfold: 1 note from memory in {shown:,} tokens; asking for")
+    account = booked(shared_home, project)
+    assert (account.passed, account.calls) == (shown, 2)
+    assert account.all_loaded == account.all_deferred
+    assert message.endswith(f"would take {account.all_deferred:,}.")
+
+
+def booked(home: HookHome, project: Path) -> Account:
+    """Return what the ledger has of a hook, once the daemon has written all of it."""
+    connection = open_for_reading(home.home / "data" / "runs.db")
+    assert connection is not None
+    with closing(connection):
+        while True:
+            found = [each for each in read_accounts(connection).all if each.project == str(project)]
+            if found and found[0].deferred:
+                [account] = found
+                return account
 
 
 def test_where_there_are_no_notes_nothing_is_said(shared_home: HookHome, project: Path) -> None:

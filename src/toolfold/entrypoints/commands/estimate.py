@@ -42,6 +42,9 @@ def print_estimate(price: "Price", *, as_json: bool) -> int:
     Nothing of any client is changed.
     """
     config = _config_after_install()
+    if not config.servers and not as_json:
+        print("Your clients name no server that could be asked.")
+        return 0
 
     async def action(app: App) -> int:
         await app.catalog.learn()
@@ -107,7 +110,7 @@ def _own_tokens(app: App) -> int:
 def _lines(app: App, costs: Sequence[ServerCost], ours: int, price: "Price") -> Iterator[str]:
     faults = [f"{each.name}: {each.fault}" for each in app.catalog.statuses() if each.fault]
     if not costs:
-        yield "No server was found in your clients, or none answered."
+        yield "None of your servers answered."
         yield from (f"!  {fault}" for fault in faults)
         return
     loaded, names = sum(e.loaded for e in costs), sum(e.names for e in costs)
