@@ -25,7 +25,7 @@ from demo_jobs import COUNT_ACTIVE, FIVE_STEPS, INCREMENT, LOOK_UP, Job, some_re
 from demo_ways import Code, DirectCalls, Spent, conversing
 
 from toolfold.execution.accounts import read_accounts
-from toolfold.execution.ledger import Sums, sums
+from toolfold.execution.ledger import Account
 from toolfold.execution.runsdb import open_for_reading
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ class Row:
         )
 
 
-async def measure(server: str, *, quick: bool) -> tuple[list[Row], Sums]:
+async def measure(server: str, *, quick: bool) -> tuple[list[Row], list[Account]]:
     """Do all jobs each way, on a graph for each; return what that took, and what the ledger says.
 
     Raises:
@@ -164,8 +164,8 @@ def agree(task: str, ends: Sequence[dict[str, Any]]) -> None:
         raise Disagreement(f"{task}: the two ways do not end the same:\n{listing}")
 
 
-def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path) -> Sums:
-    """Make sure that toolfold's own account of what was run has the same tokens; return its sums.
+def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path) -> list[Account]:
+    """Make sure that toolfold's own accounts of the jobs have the same tokens; return them.
 
     The ledger counts definitions once in a conversation; `direct` and `ours` are what they take,
     and stand in every row.
@@ -180,16 +180,15 @@ def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path
         ids = dict(connection.execute("SELECT code, id FROM beginnings"))
         accounts = {account.run: account for account in read_accounts(connection).all}
     tokens = {(row.task, row.way): row.spent.tokens for row in rows}
-    for row in rows:
-        if not row.code:
-            continue
-        account = accounts[ids[row.code]]
+    found = []
+    for row in filter(lambda row: row.code, rows):
+        found.append(account := accounts[ids[row.code]])
         counted = {"code": row.spent.tokens, "direct": tokens.get((row.task, "direct"))}
         booked = {"code": account.sent + ours, "direct": account.direct + direct}
         if counted["direct"] is None:
             del counted["direct"], booked["direct"]
         agree(f"{row.task}: counted here, and by toolfold's ledger", [counted, booked])
-    return sums(list(accounts.values()))
+    return found
 
 
 def choose_server() -> str:
@@ -202,7 +201,7 @@ def choose_server() -> str:
     return "python"
 
 
-def print_report(rows: Sequence[Row], ledger: Sums, size: int) -> None:
+def print_report(rows: Sequence[Row], ledger: Sequence[Account], size: int) -> None:
     """Print what the model would send, and what that costs."""
     print("\nBy direct calls, the model sends two for each record and reads the replies:\n")
     print('    open_nodes        {"names": ["Record_001"]}')
@@ -212,13 +211,9 @@ def print_report(rows: Sequence[Row], ledger: Sums, size: int) -> None:
     print(HEADER, *rows, f"\n{FORMULAS}\n", sep="\n")
     print("Checked: both ways gave the same answers and left the same graph after each job, and")
     print("every record's count went up by one; and toolfold's own ledger has the same tokens for")
-    print(
-        "each job, both ways. Of all that ran here, checks included, `toolfold savings` would say:"
-    )
-    print(
-        f"{ledger.passed:,} tokens passed; direct calls would take {ledger.deferred:,} with names"
-    )
-    print(f"first and definitions as needed, {ledger.loaded:,} with all definitions loaded.")
+    print("each job, both ways: for all of them together, definitions aside,")
+    passed, direct = sum(each.sent for each in ledger), sum(each.direct for each in ledger)
+    print(f"{passed:,} tokens passed in place of {direct:,}.")
 
 
 def print_next_steps() -> None:
