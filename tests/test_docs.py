@@ -75,3 +75,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_calculator_loads_nothing_from_elsewhere() -> None:
+    page = read("docs/calculator.html")
+
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?://|//\w|<link|<img|<iframe|\bimport\b|fetch\(|XMLHttp", page)
+    inputs = set(re.findall(r'<input id="(\w+)"', page))
+    assert inputs == set(re.findall(r'number\("(\w+)"\)', page))

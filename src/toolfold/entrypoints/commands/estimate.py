@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 from toolfold.app import App
 from toolfold.config.serverfile import Surroundings, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.settings import Config, current_directory, environment, load_config
 from toolfold.entrypoints.commands.local import with_app
+from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.savings_text import bar
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Place, find_place
 from toolfold.entrypoints.install.files import Files
@@ -21,9 +21,6 @@ from toolfold.execution.ledger import read_definitions
 from toolfold.execution.texts import compact
 from toolfold.relay.surface import execute_code
 from toolfold.tokens import count_tokens
-
-if TYPE_CHECKING:
-    from toolfold.entrypoints.commands.savings import Price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +33,7 @@ class ServerCost:
     names: int
 
 
-def print_estimate(price: "Price", *, as_json: bool) -> int:
+def print_estimate(price: Price, *, as_json: bool) -> int:
     """Connect to the servers, or take what is known of them, and print what they cost.
 
     Nothing of any client is changed.
@@ -107,7 +104,7 @@ def _own_tokens(app: App) -> int:
     return count_tokens(compact(shown))
 
 
-def _lines(app: App, costs: Sequence[ServerCost], ours: int, price: "Price") -> Iterator[str]:
+def _lines(app: App, costs: Sequence[ServerCost], ours: int, price: Price) -> Iterator[str]:
     faults = [f"{each.name}: {each.fault}" for each in app.catalog.statuses() if each.fault]
     if not costs:
         yield "None of your servers answered."
@@ -132,7 +129,7 @@ def _lines(app: App, costs: Sequence[ServerCost], ours: int, price: "Price") -> 
         yield f"conversation{who} in which all would be loaded and read once."
 
 
-def _as_json(app: App, costs: Sequence[ServerCost], ours: int, price: "Price") -> dict[str, object]:
+def _as_json(app: App, costs: Sequence[ServerCost], ours: int, price: Price) -> dict[str, object]:
     loaded, names = sum(e.loaded for e in costs), sum(e.names for e in costs)
     answer: dict[str, object] = {
         "servers": [asdict(each) for each in costs],

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from toolfold.config.settings import load_config
 from toolfold.entrypoints.commands import savings_text as shown
+from toolfold.entrypoints.commands.price import Price
 from toolfold.errors import ConfigError, StoreError
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.ledger import Account, Sums, sums, uses
 from toolfold.execution.runsdb import open_for_reading
 
 _SPANS: Final = {"h": 3600.0, "d": 24 * 3600.0, "w": 7 * 24 * 3600.0}
-_MILLION: Final = 1_000_000
 
 
 def savings(arguments: Namespace) -> int:
@@ -39,29 +39,6 @@ def savings(arguments: Namespace) -> int:
     else:
         _print(accounts, found.cut, arguments.by, price)
     return 0
-
-
-class Price:
-    """What tokens cost, for as many as work like this one."""
-
-    def __init__(self, dollars: float | None, users: int) -> None:
-        """Take dollars for a million tokens; None where no price is given.
-
-        Raises:
-            ConfigError: One of them cannot be.
-        """
-        if dollars is not None and not 0 <= dollars < _MILLION:
-            raise ConfigError(f"--price takes dollars for a million tokens, not {dollars:g}.")
-        if users < 1:
-            raise ConfigError(f"--users takes a number of people above 0, not {users}.")
-        self.dollars = dollars
-        self.users = users
-
-    def of(self, tokens: int) -> float | None:
-        """Return what so many tokens of one user cost all of them."""
-        if self.dollars is None:
-            return None
-        return round(tokens * self.users * self.dollars / _MILLION, 2)
 
 
 def _since(text: str, *, now: float) -> float:
