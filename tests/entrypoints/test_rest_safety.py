@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from anyio.abc import SocketStream
 from machine import Machine
 from rest_door import door, listening
 from serving import serve_command, serving
@@ -19,7 +20,7 @@ from support import MakeApp, test_server, write_config
 
 from toolfold.app import App
 from toolfold.config.settings import load_config
-from toolfold.entrypoints.http import guard
+from toolfold.entrypoints.http import connection, guard
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES
 from toolfold.entrypoints.http.keys import Keys, LocalToken
 from toolfold.errors import ConfigError, NotFound
@@ -293,6 +294,45 @@ async def test_huge_and_slow_requests_are_refused_in_the_shape_of_this_door(
     assert slow.startswith(b"HTTP/1.1 408 ")
     assert b'"code":"body_timeout"' in slow
     assert malformed.startswith(b"HTTP/1.1 400 ")
+    assert b'"code": "bad_request"' in malformed
+    assert alive.status_code == 200
+
+
+async def drip(stream: SocketStream, http: httpx2.AsyncClient, url: str) -> None:
+    """Send a first line that never ends, a letter at a time, while others are served."""
+    while True:
+        await stream.send(b"X")
+        await http.get(f"{url}/health")
+
+
+async def test_headers_that_come_drop_by_drop_or_not_at_all_are_not_waited_for(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_TIME_S", 0.3)
+    async with running({}) as toolfold, listening(toolfold.app) as url:
+        host, port = url.removeprefix("http://").split(":")
+        whole = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\n".encode()
+        answers: dict[str, bytes] = {}
+        for name, sent in {
+            "begun": whole,
+            "silent": b"",
+            "second": whole + b"\r\n" + whole,
+        }.items():
+            async with await anyio.connect_tcp(host, int(port)) as stream:
+                if sent:
+                    await stream.send(sent)
+                with anyio.fail_after(20):
+                    answers[name] = b"".join([part async for part in stream])
+        async with await anyio.connect_tcp(host, int(port)) as stream, httpx2.AsyncClient() as http:
+            with anyio.fail_after(20), pytest.raises((anyio.BrokenResourceError, BrokenPipeError)):
+                await drip(stream, http, url)
+            alive = await http.get(f"{url}/health")
+
+    assert answers["begun"].startswith(b"HTTP/1.1 408 ")
+    assert b'"code": "body_timeout"' in answers["begun"]
+    assert answers["silent"] == b""
+    assert answers["second"].startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 408 " in answers["second"]
     assert alive.status_code == 200
 
 

@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from toolfold.entrypoints.http.callers import Callers
+from toolfold.entrypoints.http.connection import Connection
 from toolfold.entrypoints.http.ending import CancelWhenLeft, Requests
 from toolfold.entrypoints.http.guard import Doorkeeper, Guard, WordedErrors, refusal
 from toolfold.errors import ConfigError
@@ -159,7 +160,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="on",
                 log_config=None,
