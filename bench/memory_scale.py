@@ -141,22 +141,36 @@ def _print_opening(found: Found, size: int, home: Path) -> None:
 
 
 def _print_times(found: Found, homes: dict[int, Path], turns: int) -> None:
-    """Print the middle time of each verb at each size; sizes take turns."""
+    """Print the middle time of each verb at each size."""
     for work in WORKS:
-        with _workers(work, homes) as timers:
-            for _ in range(WARM_UPS):
-                for time_one in timers.values():
-                    time_one()
-            rounds = [{size: timers[size]() for size in timers} for _ in range(turns)]
-        for size in homes:
-            times_ms = [each[size] * 1e3 for each in rounds]
+        rounds = _rounds(work, homes, turns)
+        for size, times in rounds.items():
             most = MOST_MS.get(size, {}).get(work)
-            found.note(f"{work}, {size:,}", statistics.median(times_ms), most, "ms")
-            print(f"  {'  the least of them':<42}{min(times_ms):>9.2f} ms")
+            found.note(f"{work}, {size:,}", statistics.median(times) * 1e3, most, "ms")
+            print(f"  {'  the least of them':<42}{min(times) * 1e3:>9.2f} ms")
         if work == "store" and len(homes) > 1:
             least, most = min(homes), max(homes)
-            growth = statistics.median(each[most] / each[least] for each in rounds)
+            pairs = zip(rounds[most], rounds[least], strict=True)
+            growth = statistics.median(large / small for large, small in pairs)
             found.note(f"store at {most:,} over {least:,}", growth, MOST_GROWTH, "x")
+
+
+def _rounds(work: str, homes: dict[int, Path], turns: int) -> dict[int, list[float]]:
+    """Return the times of each size. Sizes take turns where they are compared with each other.
+
+    Elsewhere they do not: three daemons would push each other out of the processor's caches.
+    """
+    if work != "store":
+        return {size: _times(work, {size: home}, turns)[size] for size, home in homes.items()}
+    return _times(work, homes, turns)
+
+
+def _times(work: str, homes: dict[int, Path], turns: int) -> dict[int, list[float]]:
+    with _workers(work, homes) as timers:
+        rounds = [
+            {size: time_one() for size, time_one in timers.items()} for _ in range(turns + WARM_UPS)
+        ]
+    return {size: [each[size] for each in rounds[WARM_UPS:]] for size in homes}
 
 
 @contextmanager

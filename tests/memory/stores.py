@@ -55,7 +55,7 @@ async def found(
     embedder: FakeEmbedder | None = None,
 ) -> list[str]:
     """Return what a search finds, best first: by words, and by meaning with an embedder."""
-    vector = None if embedder is None else embedder.embed([text])[0].tolist()
+    vector = None if embedder is None else lambda: embedder.embed([text])[0].tolist()
     if embedder is not None:
         await store.warm(namespace)
     asked = Query(text=text, vector=vector, wanted=wanted)

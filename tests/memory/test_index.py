@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,9 @@ async def test_words_score_as_fts5_scores_them(tmp_path: Path, embedder: FakeEmb
             before = await store.search("p", Query(text=query, vector=None), depth=400)
             await store.warm("p")
             nothing = [0.0] * embedder.dimensions
-            after = await store.search("p", Query(text=query, vector=nothing), depth=400)
+            after = await store.search(
+                "p", Query(text=query, vector=partial(list, nothing)), depth=400
+            )
 
             expected, scored = (
                 dict(before.lists["words"] if before.total else []),

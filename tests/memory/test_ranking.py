@@ -35,6 +35,7 @@ def ranked(
     created: dict[int, float] | None = None,
     quality: dict[int, float] | None = None,
     when: tuple[float, float] | None = None,
+    limit: int | None = None,
 ) -> list[Hit]:
     found = words.keys() | meaning.keys()
     return rank(
@@ -43,6 +44,7 @@ def ranked(
         quality=dict.fromkeys(found, 0.5) | (quality or {}),
         now=NOW,
         when=when,
+        limit=limit,
     )
 
 
@@ -177,6 +179,29 @@ def test_every_note_of_the_lists_is_ranked_once_with_a_score_that_its_parts_expl
         assert 0 < hit.quality <= 1
         assert hit.score == pytest.approx(match * hit.time * hit.quality, abs=1e-6)
         assert "\n" not in hit.explain()
+
+
+@given(
+    st.dictionaries(keys, scores | st.just(1e-7)),
+    st.dictionaries(keys, cosines),
+    st.dictionaries(keys, times),
+    st.dictionaries(keys, qualities),
+    whens,
+    st.integers(1, 10),
+)
+def test_the_best_few_are_the_first_of_all(
+    words: dict[int, float],
+    meaning: dict[int, float],
+    created: dict[int, float],
+    quality: dict[int, float],
+    when: tuple[float, float] | None,
+    limit: int,
+) -> None:
+    every = ranked(words, meaning, created=created, quality=quality, when=when)
+
+    few = ranked(words, meaning, created=created, quality=quality, when=when, limit=limit)
+
+    assert few == every[:limit]
 
 
 @given(

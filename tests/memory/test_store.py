@@ -110,7 +110,7 @@ async def test_scores_do_not_depend_on_other_namespaces(
     await store.add("a", [draft("red fox"), draft("grey wolf"), draft("red red rose")], now=1.0)
     await embed_all(store, embedder)
     await store.warm("a")
-    query = Query(text="red wolf", vector=embedder.embed(["red wolf"])[0].tolist())
+    query = Query(text="red wolf", vector=lambda: embedder.embed(["red wolf"])[0].tolist())
     before = await store.search("a", query, depth=10)
 
     await store.add("b", [draft(f"wolf {n} red") for n in range(50)], now=1.0)
@@ -132,7 +132,7 @@ async def test_a_note_is_found_by_its_meaning_as_soon_as_its_vector_is_there(
     await store.warm(NS)
     near = embedder.embed(["alpha beta gamma"])[0].tolist()
 
-    matches = await store.search(NS, Query(text="unknown", vector=near), depth=5)
+    matches = await store.search(NS, Query(text="unknown", vector=lambda: near), depth=5)
 
     [(best, _), *_] = matches.lists["meaning_nearby"]
     assert (await store.load(NS, [best]))[best].content == "alpha beta gamma"
@@ -154,7 +154,7 @@ async def test_what_stands_beside_a_match_is_found_too(
 
     await store.delete(NS, [draft(turns[0], thread="talk", position=0).hash], now=2.0)
     matches = await store.search(
-        NS, Query(text="work", vector=[0.0] * embedder.dimensions), depth=5
+        NS, Query(text="work", vector=lambda: [0.0] * embedder.dimensions), depth=5
     )
     assert matches.total == 0
 
@@ -197,7 +197,7 @@ async def test_filters_are_exact_and_total_counts_all_that_match(
         assert [note.content for note in listing.notes] == [f"fact number {n}" for n in newest[:3]]
         loaded = await store.load(NS, keys := await store.keys(NS, wanted))
         assert [loaded[key].created for key in keys] == newest
-        for vector in (None, embedder.embed(["fact"])[0].tolist()):
+        for vector in (None, embedder.embed(["fact"])[0].tolist):
             asked = Query(text="fact", vector=vector, wanted=wanted)
             assert (await store.search(NS, asked, depth=2)).total == len(expected)
 

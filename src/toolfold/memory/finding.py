@@ -1,7 +1,8 @@
 """From a query to notes in one line each, best first."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio.to_thread
@@ -22,7 +23,6 @@ from toolfold.memory.when.calendar import Calendar
 # More than any store holds: every match.
 _ALL: Final = 1_000_000_000
 _DECIMALS: Final = 3
-_QUERIES_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,7 @@ class Finder:
         Raises:
             StoreError: The store does not answer, or the embedder cannot be loaded.
         """
-        vectors = await self._vectors([wish.query for wish in wishes])
-        return [
-            await self._find(wish, vector, limit=limit)
-            for wish, vector in zip(wishes, vectors, strict=True)
-        ]
+        return [await self._find(wish, limit=limit) for wish in wishes]
 
     async def pages(self, wish: Wish, *, size: int) -> AsyncIterator[CompactSearchResult]:
         """Give all matches in pages; at least one page.
@@ -81,37 +77,47 @@ class Finder:
         memories = tuple(_compact(note, _Listed(0), wish) for note in listing.notes)
         return CompactSearchResult(memories, listing.total, wish.shown_query)
 
-    async def _find(
-        self, wish: Wish, vector: list[float] | None, *, limit: int
-    ) -> CompactSearchResult:
+    async def _find(self, wish: Wish, *, limit: int) -> CompactSearchResult:
         if not wish.query:
             return await self.newest(wish, limit=limit)
-        asked = Query(text=wish.query, vector=vector, wanted=wish.wanted)
-        if wish.min_score:  # how many are as good as that, only all of them tell
-            matches = await self._store.search(self._namespace, asked, depth=_ALL)
-            hits, total = await anyio.to_thread.run_sync(self._ranked, matches, wish)
-        else:
-            matches = await self._store.search(self._namespace, asked, depth=max(DEPTH, limit))
-            hits, total = self._ranked(matches, wish)
-        memories = await self._load(hits[:limit], wish)
-        return CompactSearchResult(memories, total, wish.shown_query)
+        hits: Sequence[Hit | _Listed] = ()
+        total = 0
+
+        def choose(matches: Matches) -> list[int]:
+            nonlocal hits, total
+            found, total = self._ranked(matches, wish, limit=None if wish.min_score else limit)
+            hits = found[:limit]
+            return [hit.key for hit in hits]
+
+        # How many are at least so good, only all of them tell.
+        depth = _ALL if wish.min_score else max(DEPTH, limit)
+        query = await self._query(wish)
+        notes = await self._store.find(self._namespace, query, choose, depth=depth)
+        return CompactSearchResult(_compacts(hits, notes, wish), total, wish.shown_query)
 
     async def _order(self, wish: Wish) -> "tuple[list[Hit | _Listed], int]":
         if not wish.query:
             keys = await self._store.keys(self._namespace, wish.wanted)
             return [_Listed(key) for key in keys], len(keys)
-        [vector] = await self._vectors([wish.query])
-        asked = Query(text=wish.query, vector=vector, wanted=wish.wanted)
-        matches = await self._store.search(self._namespace, asked, depth=_ALL)
+        query = await self._query(wish)
+        matches = await self._store.search(self._namespace, query, depth=_ALL)
         return await anyio.to_thread.run_sync(self._ranked, matches, wish)
 
-    def _ranked(self, matches: Matches, wish: Wish) -> "tuple[list[Hit | _Listed], int]":
+    async def _query(self, wish: Wish) -> Query:
+        embed = partial(self._meaning.embed, wish.query)
+        vector = embed if await self._meaning.is_ready() else None
+        return Query(text=wish.query, vector=vector, wanted=wish.wanted)
+
+    def _ranked(
+        self, matches: Matches, wish: Wish, limit: int | None = None
+    ) -> "tuple[list[Hit | _Listed], int]":
         hits = rank(
             matches.lists,
             created=matches.created,
             quality=matches.quality,
             now=self._calendar.clock(),
             when=self._calendar.span(wish.query),
+            limit=limit,
         )
         if not wish.min_score:
             return list(hits), matches.total
@@ -122,17 +128,7 @@ class Finder:
         self, hits: "Sequence[Hit | _Listed]", wish: Wish
     ) -> tuple[CompactMemory | ExplainedMemory, ...]:
         notes = await self._store.load(self._namespace, [hit.key for hit in hits])
-        return tuple(_compact(notes[hit.key], hit, wish) for hit in hits if hit.key in notes)
-
-    async def _vectors(self, queries: Sequence[str]) -> Sequence[list[float] | None]:
-        vectors: dict[str, list[float]] = {}
-        asked = list(dict.fromkeys(filter(None, queries)))
-        # Some at a time: whoever gives up in between is not waited for.
-        for start in range(0, len(asked), _QUERIES_AT_ONCE):
-            some = asked[start : start + _QUERIES_AT_ONCE]
-            found = await self._meaning.vectors(some)
-            vectors |= dict(zip(some, found or (), strict=found is not None))
-        return [vectors.get(query) for query in queries]
+        return _compacts(hits, notes, wish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +140,12 @@ class _Listed:
 
     def explain(self) -> str:
         return "1.000: passes the filter"
+
+
+def _compacts(
+    hits: Sequence[Hit | _Listed], notes: Mapping[int, Note], wish: Wish
+) -> tuple[CompactMemory | ExplainedMemory, ...]:
+    return tuple(_compact(notes[hit.key], hit, wish) for hit in hits if hit.key in notes)
 
 
 def _compact(note: Note, hit: Hit | _Listed, wish: Wish) -> CompactMemory | ExplainedMemory:

@@ -62,8 +62,8 @@ class Meaning:
         if self._rest.is_set():
             self._rest = anyio.Event()
 
-    async def vectors(self, texts: Sequence[str]) -> list[list[float]] | None:
-        """Return what texts mean, or None while the model is not loaded yet.
+    async def is_ready(self) -> bool:
+        """Tell whether `embed` returns at once, or else the model is not loaded yet.
 
         Raises:
             StoreError: It cannot be loaded.
@@ -73,12 +73,16 @@ class Meaning:
         if not self._loaded.is_set():
             if self.trouble is not None:
                 raise self.trouble
-            return None
+            return False
         if len(self._wanted) <= _NOTES_AT_ONCE:
             with anyio.move_on_after(min(self._patience_s, _FEW_S)):
                 await self._rest.wait()  # whoever has just stored a note looks for that too
-        found = await anyio.to_thread.run_sync(self._embedder.embed, texts)
-        return [vector.tolist() for vector in found]
+        return True
+
+    def embed(self, text: str) -> list[float]:
+        """Return what a text means. It takes milliseconds, so it is for worker threads."""
+        vector: list[float] = self._embedder.embed([text])[0].tolist()
+        return vector
 
     async def until_done(self) -> None:
         """Wait until every note of this process, and all left behind by others, has its vector.

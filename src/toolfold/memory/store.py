@@ -8,7 +8,7 @@ Hashes that are taken are beginnings of hashes, of at least four characters; tho
 are whole. Namespaces do not see each other in any way, not even in scores.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -38,8 +38,9 @@ class Query:
     """What notes are matched with, and which come into question."""
 
     text: str
-    vector: Sequence[float] | None
-    """Of the text, by the embedder that the store has adopted."""
+    vector: Callable[[], Sequence[float]] | None
+    """Makes that of the text, by the embedder that the store has adopted. It takes its time, and is
+    called in a worker thread, if at all."""
 
     wanted: Filter = EVERYTHING
 
@@ -200,6 +201,19 @@ class Store(Protocol):
         """Return what matches, at most `depth` in a list.
 
         Without a vector, and until those of the notes are in memory, it goes by words alone.
+        """
+
+    async def find(
+        self,
+        namespace: str,
+        query: Query,
+        choose: Callable[[Matches], Sequence[int]],
+        *,
+        depth: int,
+    ) -> dict[int, Note]:
+        """Return the notes whose keys `choose` picks from what `search` returns, all at one moment.
+
+        It is called in a worker thread; if more than once, the last time counts.
         """
 
     async def warm(self, namespace: str) -> None:

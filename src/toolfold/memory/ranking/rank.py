@@ -13,6 +13,7 @@ of what is asked, a note of then counts 1, and one far from it towards 0.7.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.memory.ranking.words import is_question
@@ -98,6 +99,9 @@ class _List:
     places: Mapping[int, int]
     points_of_absent: float
 
+    def worth(self, key: int) -> float:
+        return self.points.get(key, self.points_of_absent)
+
 
 def rank(
     lists: Mapping[str, Found],
@@ -106,27 +110,54 @@ def rank(
     quality: Mapping[int, float],
     now: float,
     when: tuple[float, float] | None = None,
+    limit: int | None = None,
 ) -> list[Hit]:
-    """Return every note of the lists that count, best first; equals by age, newest first, then key.
+    """Return the notes of the lists that count, best first; equals by age, newest first, then key.
 
     `WORDS_NEARBY` and `MEANING_NEARBY` count, `WORDS` serves to explain; others are ignored. Where
     one of the two is empty, the other decides alone. A list of meaning is cut where it is long
     enough, so a note that is not there is taken to be as near as the last. `when` is the time that
-    the query names, from and to. Times are in seconds.
+    the query names, from and to. Times are in seconds. Without `limit` it is all of them.
     """
     words, meaning = _lists(lists.get(WORDS_NEARBY, ()), lists.get(MEANING_NEARBY, ()))
+    matched = _matched(words, meaning)
+    fading = _RECENCY if when is None else _NAMED_TIME
+    keys = matched.keys() if limit is None else _promising(matched, fading, limit)
+    timely = {key: _time_influence(created[key], now, when) for key in keys}
+    worth = {key: 1 - QUALITY_WIDTH * (1 - quality[key]) for key in keys}
+    scores = {key: round(matched[key] * timely[key] * worth[key], _DECIMALS) for key in keys}
+    ordered = sorted(keys, key=lambda key: (-scores[key], -created[key], key))
     with_words = {key for key, _ in lists.get(WORDS, ())}
-    ordered = []
-    for key in words.points.keys() | meaning.points.keys():
-        by_words = words.points.get(key, words.points_of_absent)
-        by_meaning = meaning.points.get(key, meaning.points_of_absent)
-        time = _time_influence(created[key], now, when)
-        worth = 1 - QUALITY_WIDTH * (1 - quality[key])
-        score = round((by_words + by_meaning) * time * worth, _DECIMALS)
-        places = words.places.get(key), meaning.places.get(key)
-        hit = Hit(key, score, by_words, by_meaning, time, worth, *places, key in with_words)
-        ordered.append((-score, -created[key], key, hit))
-    return [hit for *_, hit in sorted(ordered)]
+    return [
+        Hit(
+            key,
+            scores[key],
+            words=words.worth(key),
+            meaning=meaning.worth(key),
+            time=timely[key],
+            quality=worth[key],
+            words_place=words.places.get(key),
+            meaning_place=meaning.places.get(key),
+            has_words=key in with_words,
+        )
+        for key in ordered[:limit]
+    ]
+
+
+def _matched(words: _List, meaning: _List) -> dict[int, float]:
+    by_words, by_meaning = words.points.get, meaning.points.get
+    no_words, no_meaning = words.points_of_absent, meaning.points_of_absent
+    return {
+        key: by_words(key, no_words) + by_meaning(key, no_meaning)
+        for key in words.points.keys() | meaning.points.keys()
+    }
+
+
+def _promising(matched: Mapping[int, float], fading: _Fading, limit: int) -> list[int]:
+    """Return those that may be among the best: no influence lifts any other above so many."""
+    kept = (1 - fading.width) * (1 - QUALITY_WIDTH)  # of a match, at the very least
+    least = min(nlargest(limit, matched.values()), default=0.0) * kept - 10**-_DECIMALS
+    return [key for key, match in matched.items() if match >= least]
 
 
 def estimated_quality(text: str) -> float:

@@ -65,10 +65,11 @@ class Matcher:
         *,
         depth: int,
     ) -> Matches | None:
-        """Return what matches; None if the namespace is not in memory."""
+        """Return what matches; None without a vector, or if the namespace is not in memory."""
         held = self._use(namespace, state.embedder)
-        if held is None:
+        if held is None or query.vector is None:
             return None
+        vector = np.array(query.vector(), np.float32)
         terms = self._stemmer.terms(telling_words(query.text))
         index = held.index
         with held.lock:
@@ -81,7 +82,6 @@ class Matcher:
             for term, numbers in found.items():
                 known[term] = index.learn_term(term, numbers, is_current=is_current)
             among = _among(connection, namespace, index, query.wanted)
-            vector = np.array(query.vector, np.float32)
             scores = index.score_words(known.values())
             return _matches(index, index.match(scores, vector, among, depth=depth))
 

@@ -2,9 +2,9 @@
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
@@ -42,6 +42,8 @@ from toolfold.memory.store import (
 # numpy costs 0.1 s to import; a first search by words does without.
 if TYPE_CHECKING:
     from toolfold.memory.sqlite.matching import Matcher
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 
@@ -156,18 +158,43 @@ class SqliteStore:
 
     async def search(self, namespace: str, query: Query, *, depth: int) -> Matches:
         def work(connection: sqlite3.Connection) -> Matches:
-            known = namespace_id(connection, namespace)
-            if known is None:
-                return NOTHING
-            matches = None
-            if query.vector is not None and self._matcher is not None:
-                state = read_state(connection, expected=self._embedder)
-                matches = self._matcher.match(connection, known, state, query, depth=depth)
-            if matches is None:
-                self._cold.setdefault(namespace, anyio.Event())
-                return match_words(connection, known, query, depth=depth)
-            return matches
+            return self._match(connection, namespace, query, depth=depth)
 
+        return await self._read_warm(namespace, query, work)
+
+    async def find(
+        self,
+        namespace: str,
+        query: Query,
+        choose: Callable[[Matches], Sequence[int]],
+        *,
+        depth: int,
+    ) -> dict[int, Note]:
+        def work(connection: sqlite3.Connection) -> dict[int, Note]:
+            matches = self._match(connection, namespace, query, depth=depth)
+            return read_live(connection, namespace, choose(matches))
+
+        return await self._read_warm(namespace, query, work)
+
+    def _match(
+        self, connection: sqlite3.Connection, namespace: str, query: Query, *, depth: int
+    ) -> Matches:
+        known = namespace_id(connection, namespace)
+        if known is None:
+            return NOTHING
+        matches = None
+        if query.vector is not None and self._matcher is not None:
+            state = read_state(connection, expected=self._embedder)
+            matches = self._matcher.match(connection, known, state, query, depth=depth)
+        if matches is None:
+            self._cold.setdefault(namespace, anyio.Event())
+            return match_words(connection, known, query, depth=depth)
+        return matches
+
+    async def _read_warm(
+        self, namespace: str, query: Query, work: Callable[[sqlite3.Connection], _T]
+    ) -> _T:
+        """Do `work`; where vectors are not in memory yet, once more if they soon are."""
         found = await self._file.read(work)
         if (warmed := self._cold.get(namespace)) is None:
             return found

@@ -36,6 +36,7 @@ _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:t(\d\d):(\d\d)(?::\d\d(?:\.\d{1,9})?)?(z|[+-]\d\d:?\d\d)?)?"
 )
 _ISO_MONTH = re.compile(r"((?:19|20|21)\d\d)-(0[1-9]|1[0-2])")
+_ISO_WEEK = re.compile(r"((?:19|20|21)\d\d)-?w(\d\d)")
 _SLASHED = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,4})")
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.((?:19|20|21)\d\d)")
 _QUARTER = re.compile(r"([qh])([1-4])")
@@ -51,7 +52,7 @@ def date(words: Words, i: int) -> Match | None:
 
 
 def numeric_date(words: Words, i: int) -> Match | None:
-    """Read `2026-05-03`, `2026-05-03T10:00Z`, `5/3/2026` (May) and `3.5.2026` (May too)."""
+    """Read `2026-05-03`, `2026-05-03T10:00Z`, `2026-W18`, `5/3/2026` and `3.5.2026` (May both)."""
     word = words.word(i)
     if found := _ISO.fullmatch(word):
         return _iso(words, i, found)
@@ -59,6 +60,11 @@ def numeric_date(words: Words, i: int) -> Match | None:
         return _fixed_day(words, i + 1, int(found[3]), int(found[2]), int(found[1]))
     if found := _SLASHED.fullmatch(word):
         return _slashed(words, i, *map(int, found.groups()))
+    if found := _ISO_WEEK.fullmatch(word):
+        monday = datetime.fromisocalendar(int(found[1]), int(found[2]), 1).replace(
+            tzinfo=words.now.tzinfo
+        )
+        return Match(i + 1, "period", lambda _bound: days_from(monday, 7))
     if (found := _ISO_MONTH.fullmatch(word)) and i != words.begin:
         first = datetime(int(found[1]), int(found[2]), 1, tzinfo=words.now.tzinfo)
         return Match(i + 1, "month", lambda _bound: months_from(first, 1))
