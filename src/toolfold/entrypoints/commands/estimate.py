@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from toolfold.app import App
@@ -33,6 +33,25 @@ class ServerCost:
     names: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """All servers, the dearest first, and what stands in their place."""
+
+    servers: tuple[ServerCost, ...]
+    toolfold: int
+    faults: Mapping[str, str]
+
+    @property
+    def loaded(self) -> int:
+        """The tokens of all definitions."""
+        return sum(each.loaded for each in self.servers)
+
+    @property
+    def names(self) -> int:
+        """Those of the names alone."""
+        return sum(each.names for each in self.servers)
+
+
 def print_estimate(price: Price, *, as_json: bool) -> int:
     """Connect to the servers, or take what is known of them, and print what they cost.
 
@@ -45,12 +64,13 @@ def print_estimate(price: Price, *, as_json: bool) -> int:
 
     async def action(app: App) -> int:
         await app.catalog.learn()
-        costs = sorted(_costs(app), key=lambda each: -each.loaded)
-        ours = _own_tokens(app)
-        if as_json:
-            print(json.dumps(_as_json(app, costs, ours, price), indent=2))
-        else:
-            print("\n".join(_lines(app, costs, ours, price)))
+        statuses = app.catalog.statuses()
+        found = Estimate(
+            servers=tuple(sorted(_costs(app), key=lambda each: -each.loaded)),
+            toolfold=_own_tokens(app),
+            faults={each.name: each.fault for each in statuses if each.fault},
+        )
+        print(json.dumps(as_json_value(found, price), indent=2) if as_json else text(found, price))
         return 0
 
     return with_app(config, action)
@@ -104,41 +124,45 @@ def _own_tokens(app: App) -> int:
     return count_tokens(compact(shown))
 
 
-def _lines(app: App, costs: Sequence[ServerCost], ours: int, price: Price) -> Iterator[str]:
-    faults = [f"{each.name}: {each.fault}" for each in app.catalog.statuses() if each.fault]
-    if not costs:
-        yield "None of your servers answered."
-        yield from (f"!  {fault}" for fault in faults)
+def text(found: Estimate, price: Price) -> str:
+    """Return an estimate for people to read."""
+    return "\n".join(_lines(found, price))
+
+
+def _lines(found: Estimate, price: Price) -> Iterator[str]:
+    faults = [f"!  {name}: {fault}" for name, fault in found.faults.items()]
+    if not found.servers:
+        yield from ["None of your servers answered.", *faults]
         return
-    loaded, names = sum(e.loaded for e in costs), sum(e.names for e in costs)
     yield "What your servers put before a model when a conversation begins, in tokens (o200k):"
     yield ""
     yield f"{'server':<24} {'tools':>6} {'names only':>11} {'all loaded':>11}"
-    for each in costs:
+    for each in found.servers:
         line = f"{each.server:<24} {each.tools:>6,} {each.names:>11,} {each.loaded:>11,}"
-        yield f"{line}  {bar(each.loaded, costs[0].loaded)}"
-    yield f"{'together':<24} {sum(e.tools for e in costs):>6,} {names:>11,} {loaded:>11,}"
-    yield f"{'toolfold in their place':<24} {1:>6,} {ours:>11,} {ours:>11,}"
+        yield f"{line}  {bar(each.loaded, found.servers[0].loaded)}"
+    tools = sum(each.tools for each in found.servers)
+    yield f"{'together':<24} {tools:>6,} {found.names:>11,} {found.loaded:>11,}"
+    yield f"{'toolfold in their place':<24} {1:>6,} {found.toolfold:>11,} {found.toolfold:>11,}"
     yield ""
     yield "Clients that defer definitions, as Claude Code does, begin with the names, and read each"
     yield "definition when it is needed; others load all. Answers of tools come on top of both."
-    yield from (f"!  {fault}" for fault in faults)
-    if (money := price.of(loaded - ours)) is not None:
+    yield from faults
+    if (money := price.of(found.loaded - found.toolfold)) is not None:
         who = f" of {price.users:,} users" if price.users > 1 else ""
         yield f"At ${price.dollars:,.2f} for a million tokens, that is ${money:,.2f} for each"
         yield f"conversation{who} in which all would be loaded and read once."
 
 
-def _as_json(app: App, costs: Sequence[ServerCost], ours: int, price: Price) -> dict[str, object]:
-    loaded, names = sum(e.loaded for e in costs), sum(e.names for e in costs)
+def as_json_value(found: Estimate, price: Price) -> dict[str, object]:
+    """Return an estimate for programs."""
     answer: dict[str, object] = {
-        "servers": [asdict(each) for each in costs],
-        "names": names,
-        "loaded": loaded,
-        "toolfold": ours,
-        "faults": {each.name: each.fault for each in app.catalog.statuses() if each.fault},
+        "servers": [asdict(each) for each in found.servers],
+        "names": found.names,
+        "loaded": found.loaded,
+        "toolfold": found.toolfold,
+        "faults": dict(found.faults),
     }
     if price.dollars is not None:
-        money = price.of(loaded - ours)
+        money = price.of(found.loaded - found.toolfold)
         answer |= {"price": price.dollars, "users": price.users, "dollars": money}
     return answer
