@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -53,14 +54,13 @@ class Books:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting: list[_Long | _Offered] = []
-        self._chars = 0
+        self._waiting: deque[_Long | _Offered] = deque()
         self._settling = Lock()
 
     def count(self, place: Place, key: Callable[[int], int], part: str, text: str) -> None:
         """Have a long text counted, unless too many wait for that; `key` is as in rows."""
-        if self._chars + len(text) <= _MOST_WAITING_CHARS:
-            self._chars += len(text)
+        longs = [len(each.text) for each in tuple(self._waiting) if isinstance(each, _Long)]
+        if sum(longs) + len(text) <= _MOST_WAITING_CHARS:
             self._waiting.append(_Long(place, key, part, text))
 
     def offer(self, place: Place, offer: Offer, shown: Listing | None) -> None:
@@ -73,15 +73,17 @@ class Books:
         return not self._waiting
 
     def settle(self) -> None:
-        """Write all that waits. May be called from any thread."""
+        """Write all that waits. May be called from any thread, while others add to it."""
         with self._settling:
-            waiting, self._waiting, self._chars = self._waiting, [], 0
+            waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if not waiting:
                 return
             try:
                 _write(self._path, waiting)
             except (StoreError, sqlite3.Error) as error:
                 _log.warning("The ledger in %s misses something: %s", self._path, error)
+            except Exception:  # noqa: BLE001  # the journal goes on whatever is in a text
+                _log.exception("The ledger in %s misses something.", self._path)
 
 
 def _write(path: Path, waiting: Iterable[_Long | _Offered]) -> None:
