@@ -65,7 +65,7 @@ def _null(_stage: Stage) -> tuple[Part, Part]:
 
 
 def _direct(side: Side, job: str) -> Part:
-    entry = side.entries["graph"]
+    entry = side.entries["records"]
     command = [entry["command"], *entry["args"]]
     spec = {"command": command, "env": entry["env"], "observation": jobs.OBSERVATION}
     return _part("direct.py", side, job, spec)

@@ -13,17 +13,17 @@ NULL_ANSWER = {"ok": True}
 SETTLE = "import tools\nprint(tools.servers())"
 
 BATCH = f"""\
-import graph
-found = graph.search_nodes(query="Record_")
+import records
+found = records.search_nodes(query="Record_")
 for entity in found["entities"]:
     addition = {{"entityName": entity["name"], "contents": ["{OBSERVATION}"]}}
-    graph.add_observations(observations=[addition])
+    records.add_observations(observations=[addition])
 len(found["entities"])
 """
 
 SINGLE = """\
-import graph
-found = graph.search_nodes(query="$RECORD")
+import records
+found = records.search_nodes(query="$RECORD")
 len(found["entities"])
 """
 
@@ -36,10 +36,10 @@ for number in range({NULL_CALLS}):
 CODEMODE_SETTLE = "return 'all are mounted'"
 
 CODEMODE_BATCH = f"""\
-found = await call_tool("graph_search_nodes", {{"query": "Record_"}})
+found = await call_tool("records_search_nodes", {{"query": "Record_"}})
 for entity in found["entities"]:
     addition = {{"entityName": entity["name"], "contents": ["{OBSERVATION}"]}}
-    await call_tool("graph_add_observations", {{"observations": [addition]}})
+    await call_tool("records_add_observations", {{"observations": [addition]}})
 return len(found["entities"])
 """
 

@@ -57,10 +57,10 @@ class Stage:
         """Make the configuration and data of one side: nobody else touches them."""
         home = self.directory / name
         home.mkdir()
-        entries = {"graph": self._memory(home / "graph.jsonl")}
+        entries = {"records": self._memory(home / "graph.jsonl")}
         if servers > 1:
             for copy in range(2, COPIES + 1):
-                entries[f"graph_{copy}"] = self._memory(home / f"graph_{copy}.jsonl")
+                entries[f"records_{copy}"] = self._memory(home / f"graph_{copy}.jsonl")
             entries["everything"] = _entry([*self.npm_server("everything"), "stdio"])
             entries["filesystem"] = _entry([*self.npm_server("filesystem"), str(home)])
         side = Side(home, entries)

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,10 @@ import anyio
 from demo_jobs import COUNT_ACTIVE, FIVE_STEPS, INCREMENT, LOOK_UP, Job, some_records
 from demo_ways import Code, DirectCalls, Spent, conversing
 
+from toolfold.execution.accounts import read_accounts
+from toolfold.execution.ledger import Account
+from toolfold.execution.runsdb import open_for_reading
+
 ROOT = Path(__file__).resolve().parents[1]
 NPM_SERVER = ROOT / ".tools/npm/node_modules/@modelcontextprotocol/server-memory/dist/index.js"
 MODEL_S_PER_CALL = 4.27  # assumed; only the column that is marked as a projection uses it
@@ -32,8 +37,8 @@ HEADER = f"""\
                                   by the   through       tool    with {MODEL_S_PER_CALL} s of
 task                      way      model       it        work    model per call"""
 FORMULAS = """\
-tokens      tool definitions + each call's name and arguments + each reply's text (o200k), counted
-            once; an agent that reads its history again at each call pays for more
+tokens      tool definitions + each call's name and arguments + each reply (o200k), as Claude Code
+            puts it before the model, counted once; reading the history again costs more
 tool work   measured from call to reply, with the servers running
 projection  tool work + calls x the seconds assumed; no model was called
 direct      one record at a time; an agent that batches sends fewer calls and reads as much
@@ -51,6 +56,8 @@ class Row:
     task: str
     way: str
     spent: Spent
+    code: str = ""
+    """What was run, where that is one piece of code."""
 
     def __str__(self) -> str:
         calls, tokens, tool_s = self.spent.calls, self.spent.tokens, self.spent.tool_s
@@ -61,8 +68,12 @@ class Row:
         )
 
 
-async def measure(server: str, *, quick: bool) -> list[Row]:
-    """Do all jobs each way, on a graph for each, and return what that took."""
+async def measure(server: str, *, quick: bool) -> tuple[list[Row], list[Account]]:
+    """Do all jobs each way, on a graph for each; return what that took, and what the ledger says.
+
+    Raises:
+        Disagreement: The two ways, or they and the ledger, do not come to the same.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="toolfold-demo-") as name,
         tempfile.TemporaryFile("w") as greetings,  # npm's server writes one to standard error
@@ -81,7 +92,9 @@ async def measure(server: str, *, quick: bool) -> list[Row]:
                 rows = await compare([INCREMENT], 5, direct, code)
                 rows += await compare([INCREMENT, FIVE_STEPS, COUNT_ACTIVE], 50, direct, code)
                 rows += await compare([INCREMENT], 1000, code)
-            return [await look_up(code), *rows]
+            rows = [await look_up(code), *rows]
+            definitions = one.definition_tokens, other.definition_tokens
+        return rows, agree_with_ledger(rows, *definitions, folder / "data" / "runs.db")
 
 
 def server_entry(server: str, graph_file: Path) -> dict[str, Any]:
@@ -130,7 +143,8 @@ async def compare(jobs: Sequence[Job], size: int, *ways: DirectCalls | Code) -> 
         for way in ways:
             way.model.begin()
             answer = await way.do(job, size)
-            rows.append(Row(task=task, way=way.name, spent=way.model.spent))
+            code = job.code.replace("SIZE", str(size)) if isinstance(way, Code) else ""
+            rows.append(Row(task=task, way=way.name, spent=way.model.spent, code=code))
             ends.append({"answer": answer, "graph": await way.read()})
         if job is INCREMENT:
             expected = some_records(size, counts=(0, 1))
@@ -150,6 +164,33 @@ def agree(task: str, ends: Sequence[dict[str, Any]]) -> None:
         raise Disagreement(f"{task}: the two ways do not end the same:\n{listing}")
 
 
+def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path) -> list[Account]:
+    """Make sure that toolfold's own accounts of the jobs have the same tokens; return them.
+
+    The ledger counts definitions once in a conversation; `direct` and `ours` are what they take,
+    and stand in every row.
+
+    Raises:
+        Disagreement: It has others.
+    """
+    connection = open_for_reading(journal)
+    if connection is None:
+        raise Disagreement("toolfold kept no journal")
+    with closing(connection):
+        ids = dict(connection.execute("SELECT code, id FROM beginnings"))
+        accounts = {account.run: account for account in read_accounts(connection).all}
+    tokens = {(row.task, row.way): row.spent.tokens for row in rows}
+    found = []
+    for row in filter(lambda row: row.code, rows):
+        found.append(account := accounts[ids[row.code]])
+        counted = {"code": row.spent.tokens, "direct": tokens.get((row.task, "direct"))}
+        booked = {"code": account.sent + ours, "direct": account.direct + direct}
+        if counted["direct"] is None:
+            del counted["direct"], booked["direct"]
+        agree(f"{row.task}: counted here, and by toolfold's ledger", [counted, booked])
+    return found
+
+
 def choose_server() -> str:
     """Take the npm server where it can run, and say so where it cannot."""
     node = shutil.which("node")
@@ -160,7 +201,7 @@ def choose_server() -> str:
     return "python"
 
 
-def print_report(rows: Sequence[Row], size: int) -> None:
+def print_report(rows: Sequence[Row], ledger: Sequence[Account], size: int) -> None:
     """Print what the model would send, and what that costs."""
     print("\nBy direct calls, the model sends two for each record and reads the replies:\n")
     print('    open_nodes        {"names": ["Record_001"]}')
@@ -169,7 +210,10 @@ def print_report(rows: Sequence[Row], size: int) -> None:
     print(indent(INCREMENT.code.replace("SIZE", str(size)), "    "))
     print(HEADER, *rows, f"\n{FORMULAS}\n", sep="\n")
     print("Checked: both ways gave the same answers and left the same graph after each job, and")
-    print("every record's count went up by one.")
+    print("every record's count went up by one; and toolfold's own ledger has the same tokens for")
+    print("each job, both ways: for all of them together, definitions aside,")
+    passed, direct = sum(each.sent for each in ledger), sum(each.direct for each in ledger)
+    print(f"{passed:,} tokens passed in place of {direct:,}.")
 
 
 def print_next_steps() -> None:
@@ -189,10 +233,10 @@ def main() -> None:
     arguments = parser.parse_args()
     server = arguments.server or choose_server()
     try:
-        rows = anyio.run(partial(measure, server, quick=arguments.quick))
+        rows, ledger = anyio.run(partial(measure, server, quick=arguments.quick))
     except ExceptionGroup as group:
         sys.exit(f"demo: {_innermost(group)}")
-    print_report(rows, size=5 if arguments.quick else 50)
+    print_report(rows, ledger, size=5 if arguments.quick else 50)
     print_next_steps()
 
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from demo_jobs import Job, Records
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_types import CallToolResult
 
 from toolfold.tokens import count_tokens
 
@@ -28,14 +29,14 @@ class Spent:
 class Conversation:
     """Stands in for the model: it would have sent each call made here, and read each reply."""
 
-    def __init__(self, client: Client, definitions: str) -> None:
+    def __init__(self, client: Client, definitions: Sequence[str]) -> None:
         self._client = client
-        self._definition_tokens = count_tokens(definitions)
+        self.definition_tokens = sum(map(count_tokens, definitions))
         self.begin()
 
     def begin(self) -> None:
         """Count anew, beginning with the tool definitions that the model carries."""
-        self.spent = Spent(tokens=self._definition_tokens)
+        self.spent = Spent(tokens=self.definition_tokens)
 
     async def ask(self, tool: str, **arguments: Any) -> Any:
         """Call a tool; return its structured answer, or its text where it gives none.
@@ -47,7 +48,7 @@ class Conversation:
         result = await self._client.call_tool(tool, arguments)
         elapsed_s = time.perf_counter() - started
         written = _compact({"name": tool, "arguments": arguments})
-        read = "\n".join(block.text for block in result.content if block.type == "text")
+        read = _read(result)
         self.spent = Spent(
             calls=self.spent.calls + 1,
             tokens=self.spent.tokens + count_tokens(written) + count_tokens(read),
@@ -63,10 +64,10 @@ async def conversing(server: dict[str, Any], errors: TextIO) -> AsyncIterator[Co
     """Start the server of an `mcpServers` entry, connect to it as an agent would, end it."""
     async with Client(stdio_client(StdioServerParameters(**server), errlog=errors)) as client:
         definitions = [
-            {"name": t.name, "description": t.description, "inputSchema": t.input_schema}
+            _compact({"name": t.name, "description": t.description, "inputSchema": t.input_schema})
             for t in (await client.list_tools()).tools
         ]
-        yield Conversation(client, _compact(definitions))
+        yield Conversation(client, definitions)
 
 
 class DirectCalls:
@@ -124,6 +125,15 @@ class Code:
             if not batch:
                 return records
             records += batch
+
+
+def _read(result: CallToolResult) -> str:
+    """Return what Claude Code puts before the model: structured content where there is some."""
+    structured = result.structured_content
+    if structured is None:
+        return "\n".join(block.text for block in result.content if block.type == "text")
+    # What is no object comes wrapped; not to count that is in favour of direct calls.
+    return _compact(structured["result"] if structured.keys() == {"result"} else structured)
 
 
 def _compact(value: Any) -> str:

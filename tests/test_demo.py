@@ -10,6 +10,10 @@ from typing import NamedTuple
 import pytest
 from support import ROOT, node_server
 
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin
+from toolfold.tokens import count_tokens
+
 _ROW = re.compile(
     r"^(?P<task>\S.*?) +(?P<way>direct|code) +(?P<calls>[\d,]+) +(?P<tokens>[\d,]+)"
     r" +(?P<tool_s>[\d.]+) s +(?P<projected_s>[\d.]+) s$",
@@ -82,6 +86,14 @@ def test_the_demo_shows_one_call_and_fewer_tokens_by_code(server: str, tmp_path:
     for row in rows.values():
         assert row.projected_s == pytest.approx(row.tool_s + row.calls * 4.27, abs=0.1)
     assert "left the same graph" in report
+    assert "ledger has the same tokens" in report
+    said = re.search(r"([\d,]+) tokens passed in place of ([\d,]+)\.", report)
+    assert said is not None
+    passed, direct = (int(each.replace(",", "")) for each in said.groups())
+    jobs = ("update 5 records", "five steps among 5", "how many of 5 active?")
+    apart = sum(rows[job, "direct"].tokens - rows[job, "code"].tokens for job in jobs)
+    assert 0 < direct - passed < apart  # by the definitions, which are not in the ledger's line
+    assert (apart - (direct - passed)) % len(jobs) == 0
     assert "\x1b" not in report
     assert max(map(len, report.splitlines())) <= 100
     assert list((tmp_path / "home").iterdir()) == []  # neither files of its own nor of the user's
@@ -141,6 +153,21 @@ async def test_the_demo_fails_when_a_way_loses_an_update(demo: ModuleType) -> No
         await demo.compare([demo.INCREMENT], 5, Way(loses=0), Way(loses=1))
     with pytest.raises(demo.Disagreement):
         await demo.compare([demo.INCREMENT], 5, Way(loses=1))
+
+
+def test_the_demo_fails_when_the_ledger_has_other_tokens(demo: ModuleType, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "runs.db", days=1, max_bytes=1 << 20, code_bytes=1000)
+    with journal.opened(), journal.begin(Origin(), "1 + 1") as run:
+        run.end(failure=None, reply="2")
+    right = count_tokens('{"name":"execute_code","arguments":{"code":"1 + 1"}}') + 1
+
+    def row(tokens: int) -> object:
+        return demo.Row(task="add", way="code", spent=demo.Spent(tokens=tokens), code="1 + 1")
+
+    [account] = demo.agree_with_ledger([row(right + 100)], 900, 100, tmp_path / "runs.db")
+    assert account.sent == right
+    with pytest.raises(demo.Disagreement):
+        demo.agree_with_ledger([row(right + 101)], 900, 100, tmp_path / "runs.db")
 
 
 def test_34_of_50_records_are_active(demo: ModuleType) -> None:

@@ -4,6 +4,7 @@ import re
 import pytest
 from support import ROOT
 
+from toolfold.config.hooks import HookSettings
 from toolfold.config.servers import ServerOptions
 from toolfold.config.settings import Limits, MemorySettings, Settings
 from toolfold.entrypoints.cli import _parser
@@ -25,7 +26,7 @@ def test_every_command_stands_in_the_readme(command: str) -> None:
     assert f"| `toolfold {command}" in read("README.md")
 
 
-@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings, MemorySettings])
+@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings, MemorySettings, HookSettings])
 def test_every_setting_is_documented_with_its_default(kind: type) -> None:
     rows = dict(
         re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.MULTILINE)
@@ -74,3 +75,12 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_calculator_loads_nothing_from_elsewhere() -> None:
+    page = read("docs/calculator.html")
+
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?://|//\w|<link|<img|<iframe|\bimport\b|fetch\(|XMLHttp", page)
+    inputs = set(re.findall(r'<input id="(\w+)"', page))
+    assert inputs == set(re.findall(r'number\("(\w+)"\)', page))

@@ -13,6 +13,10 @@ def main() -> int:
         world = read_world(arguments[1:], os.environ)
         if world is not None:
             return relay(world, os.environ)
+    if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
+        from toolfold.relay.hook import hook
+
+        return hook(arguments[1:], os.environ)
     from toolfold.entrypoints.cli import run_command
 
     return run_command(arguments)

@@ -67,6 +67,7 @@ class App:
     discovery: DiscoveryModule
     runtime: Runtime
     pinned: PinnedCalls
+    shared: "Shared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +184,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 discovery=discovery,
                 runtime=runtime,
                 pinned=PinnedCalls(catalog, shared.journal),
+                shared=shared,
             )
             background.cancel_scope.cancel()
 

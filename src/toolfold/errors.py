@@ -18,6 +18,7 @@ ToolfoldError
 │   ├── RunTimedOut
 │   ├── QuestionExpired        nobody answered what a server asked
 │   └── RunCrashed             the worker died
+├── RequestFailed          a request over HTTP that got no answer
 └── StoreError             our own files
 ```
 
@@ -125,6 +126,12 @@ class RunCrashed(RunError):
     """The process that ran the code died."""
 
     code = "run_crashed"
+
+
+class RequestFailed(ToolfoldError):
+    """A request to a toolfold got no answer, or was refused at the door."""
+
+    code = "request_failed"
 
 
 class StoreError(ToolfoldError):

@@ -113,7 +113,7 @@ async def test_every_tool_of_every_catalogue_gets_exactly_the_arguments_it_was_g
     for name in sorted(path.stem for path in (SHARED_DATA / "catalogue").glob("*.json")):
         async with running({name: test_server("replay", catalogue(name))}) as toolfold:
             await toolfold.app.catalog.learn()
-            tools = toolfold.app.catalog.tools
+            tools = [tool for tool in toolfold.app.catalog.tools if not tool.is_built_in]
             async with Client(make_server(toolfold.app)) as client:
                 assert await _call_each(client, tools, seed) == len(tools), name
 

@@ -1,6 +1,6 @@
-"""Serve the tools of a recorded catalogue: `python replay.py FILE [--page-size N]`.
+"""Serve the tools of a recorded catalogue: `python replay.py FILE [--page-size N] [--answer FILE]`.
 
-A call answers with its own name and arguments as JSON text.
+A call answers with its own name and arguments as JSON text, or with the text of a file.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from mcp.server import Server
 from null import serve_stdio, text
 
 
-def make_server(recorded: dict[str, Any], *, page_size: int = 50) -> Server[Any]:
+def make_server(recorded: dict[str, Any], *, page_size: int = 50, answer: str = "") -> Server[Any]:
     """Build a server that lists the recorded tools in pages, as they were."""
     tools = [types.Tool.model_validate(tool) for tool in recorded["tools"]]
 
@@ -26,6 +26,8 @@ def make_server(recorded: dict[str, Any], *, page_size: int = 50) -> Server[Any]
         return types.ListToolsResult(tools=tools[start:end], next_cursor=next_cursor)
 
     async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if answer:
+            return types.CallToolResult(content=[types.TextContent(type="text", text=answer)])
         return text({"tool": params.name, "arguments": params.arguments or {}})
 
     name = recorded.get("server", "replay")
@@ -36,9 +38,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--page-size", type=int, default=50)
+    parser.add_argument("--answer", type=Path)
     options = parser.parse_args()
     recorded = json.loads(options.file.read_text(encoding="utf-8"))
-    serve_stdio(make_server(recorded, page_size=options.page_size))
+    answer = options.answer.read_text(encoding="utf-8") if options.answer else ""
+    serve_stdio(make_server(recorded, page_size=options.page_size, answer=answer))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """JSON from the daemon into the types that scripts work with. Pure."""
 
-from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolfold.jsontypes import typed
 from toolfold.memory.compact import (
     CompactHealthInfo,
     CompactMemory,
@@ -146,24 +145,4 @@ def consolidations(value: Any) -> "tuple[kinds.PastConsolidation, ...]":
 
 def read(kind: type[_T], value: Any) -> _T:
     """Read a named tuple or one of our classes, and all that is in it."""
-    answer: _T = _read(kind, value)
-    return answer
-
-
-def _read(kind: Any, value: Any) -> Any:
-    parts = get_args(kind)
-    if value is None or kind is Any:
-        return value
-    if get_origin(kind) is tuple:
-        return tuple(_read(parts[0], each) for each in value)
-    if get_origin(kind) in (Union, UnionType):
-        return _read(next(part for part in parts if part is not type(None)), value)
-    if hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__"):
-        hints = _hints(kind)
-        return kind(**{name: _read(hints[name], each) for name, each in value.items()})
-    return value
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, localns={"Json": Any})
+    return typed(kind, value)

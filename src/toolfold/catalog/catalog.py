@@ -10,6 +10,7 @@ import mcp_types as types
 
 from toolfold.catalog.addresses import outward
 from toolfold.catalog.builtin import BuiltIn
+from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
@@ -91,6 +92,11 @@ class Catalog:
     def tools(self) -> list[Tool]:
         """Every tool that is known, in a stable order."""
         return self._known.tools
+
+    @property
+    def definitions(self) -> Definitions:
+        """All of them as models would read them, where clients load them."""
+        return self._known.definitions
 
     @property
     def modules(self) -> Mapping[str, str]:
@@ -224,10 +230,13 @@ class Catalog:
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
+        return render_stub(tool, observed=self.seen(tool))
+
+    def seen(self, tool: Tool) -> str | None:
+        """Say what a tool was seen to return, if that is known of it."""
         if tool.is_built_in:
-            return render_stub(tool)
-        observed = self._upstreams[tool.server].shapes.line(tool.listed.name)
-        return render_stub(tool, observed=observed)
+            return None
+        return self._upstreams[tool.server].shapes.line(tool.listed.name)
 
     def save_shapes(self) -> None:
         """Keep what was learned of results."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.names import function_names, module_names
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
@@ -33,6 +34,10 @@ class KnownTools:
             module: _named(built_in_server(module), module, tools)
             for module, tools in built_in.items()
         }
+        self.definitions = Definitions(
+            {module: tuple(tools.values()) for module, tools in self._tools.items()}
+        )
+        """As models would read them."""
         self._index: ToolIndex | None = None
         self._stubs: dict[str, str] = {}
 

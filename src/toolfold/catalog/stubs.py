@@ -71,8 +71,13 @@ def signature(tool: Tool) -> str:
 def brief(tool: Tool) -> str:
     """Return the signature and the first sentence of the description, both shortened."""
     call = parameters_of(tool).signature(max_chars=_MAX_CALL_CHARS)
-    sentence = _shortened(_first_sentence(tool.listed.description), _MAX_BRIEF_CHARS)
-    return f"{call}: {sentence}" if sentence else call
+    said = sentence(tool)
+    return f"{call}: {said}" if said else call
+
+
+def sentence(tool: Tool, *, max_chars: int = _MAX_BRIEF_CHARS) -> str:
+    """Return the first sentence of the description, shortened."""
+    return _shortened(_first_sentence(tool.listed.description), max_chars)
 
 
 def render_stub(tool: Tool, *, observed: str | None = None) -> str:

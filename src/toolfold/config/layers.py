@@ -221,6 +221,11 @@ def _take_names(value: object) -> tuple[str, ...] | None:
     return tuple(value)
 
 
+def _take_ways(value: object) -> tuple[str, ...] | None:
+    names = _take_names(value)
+    return names if names is not None and set(names) <= {"daemon", "child", "server"} else None
+
+
 def _take_address(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -281,8 +286,11 @@ STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
 STRICT_WHEN_FALSE = Kind("true or false", _take_flag, _smallness)
 FLAG = Kind("true or false", _take_flag, _evenness)
 NAMES = Kind("a list of names", _take_names, _evenness)
+OWN_FLAG = Kind("true or false", _take_flag, _incomparable)
 OWN_COUNT = Kind("a whole number above 0", _take_count, _incomparable)
 OWN_NAMES = Kind("a list of names", _take_names, _incomparable)
+OWN_AMOUNT = Kind("a number above 0", _take_amount, _incomparable)
+WAYS = Kind('a list of "daemon", "child" and "server"', _take_ways, _incomparable)
 ADDRESS = Kind("the name or address of a host", _take_address, _incomparable)
 PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = Kind(

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
+from toolfold.config.hooks import KINDS as HOOK_KINDS
+from toolfold.config.hooks import HookSettings
 from toolfold.config.layers import (
     ADDRESS,
     AMOUNT,
@@ -19,6 +21,7 @@ from toolfold.config.layers import (
     HOURS,
     NAMES,
     OWN_COUNT,
+    OWN_FLAG,
     OWN_NAMES,
     OWN_TEXT,
     PORT,
@@ -160,6 +163,12 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     """Origins besides our own that web pages may call us from."""
 
+    require_keys: bool = False
+    """Whether HTTP requests must show an API key on loopback too, as behind a proxy."""
+
+    request_time_s: float = 600.0
+    """How long the answer to a REST request may take."""
+
     journal_days: int = 30
     """How long runs stay in the journal."""
 
@@ -170,6 +179,8 @@ class Settings:
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
 
     memory: MemorySettings = field(default_factory=MemorySettings)
+
+    hooks: HookSettings = field(default_factory=HookSettings)
 
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
@@ -338,6 +349,8 @@ def _schema() -> Schema:
         ("port",): Setting(PORT, settings.port),
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
         ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
+        ("require_keys",): Setting(OWN_FLAG, settings.require_keys),
+        ("request_time_s",): Setting(AMOUNT, settings.request_time_s),
         ("tools",): Setting(SURFACE, settings.tools),
     }
     memory = {
@@ -350,8 +363,12 @@ def _schema() -> Schema:
             "consolidate_hours": HOURS,
         }.items()
     }
+    hooks = {
+        ("hooks", name): Setting(kind, getattr(settings.hooks, name))
+        for name, kind in HOOK_KINDS.items()
+    }
     return Schema(
-        settings=numbers | surface | memory,
+        settings=numbers | surface | memory | hooks,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -362,6 +379,7 @@ def _settings(values: Values) -> Settings:
     scalars: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     memory: dict[str, Any] = {}
+    hooks: dict[str, Any] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
@@ -371,11 +389,14 @@ def _settings(values: Values) -> Settings:
                 limits[limit] = value
             case ("memory", name):
                 memory[name] = value
+            case ("hooks", name):
+                hooks[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
         limits=Limits(**limits),
         memory=MemorySettings(**memory),
+        hooks=HookSettings(**hooks),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

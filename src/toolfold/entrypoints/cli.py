@@ -59,10 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     add_memory(commands)
     add_transfer(commands)
     _add_runs(commands)
+    _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)
+    _add_hook(commands)
     _add_daemon(commands)
     _add_login(commands, shared)
+    _add_keys(commands)
     doctor = commands.add_parser(
         "doctor", parents=[shared], help="connect to every server and say what works"
     )
@@ -130,6 +133,7 @@ def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
+    serve.add_argument("--data-dir", metavar="DIR", help="where notes, runs and keys are kept")
     serve.set_defaults(command="serve", module="commands.serving")
 
 
@@ -158,6 +162,27 @@ def _add_runs(commands: Any) -> None:
     runs.set_defaults(command="runs", module="commands.runs")
 
 
+def _add_savings(commands: Any) -> None:
+    savings = commands.add_parser("savings", help="tokens that did not pass through a model")
+    savings.add_argument(
+        "--since", metavar="WHEN", help="a date, or how long ago: 12h, 7d, 2w (default: all)"
+    )
+    savings.add_argument(
+        "--by", choices=("run", "day", "tool", "server", "door"), help="a line for each"
+    )
+    savings.add_argument(
+        "--price", type=float, metavar="DOLLARS", help="of a million tokens that a model reads"
+    )
+    savings.add_argument("--users", type=int, default=1, help="how many work like this (default 1)")
+    savings.add_argument(
+        "--estimate",
+        action="store_true",
+        help="what the servers of your clients cost before anything is called",
+    )
+    savings.add_argument("--json", action="store_true", help="print JSON")
+    savings.set_defaults(command="savings", module="commands.savings")
+
+
 def _add_trust(commands: Any) -> None:
     trust = commands.add_parser("trust", help="let the servers of this project's file start")
     trust.add_argument("file", nargs="?", help="by default the file of the current project")
@@ -184,6 +209,25 @@ def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
     logout.set_defaults(command="logout", module="commands.login")
 
 
+def _add_keys(commands: Any) -> None:
+    keys = commands.add_parser("keys", help="who may use toolfold over HTTP")
+    kinds = keys.add_subparsers(
+        metavar="create|list|revoke|token", required=True, prog="toolfold keys"
+    )
+    create = kinds.add_parser("create", help="make a key, and print it for the only time")
+    create.add_argument("name", help="who gets it")
+    create.add_argument("--namespace", help="where its notes belong to; by default the project")
+    create.add_argument("--json", action="store_true", help="print JSON")
+    listing = kinds.add_parser("list", help="all keys that there are and were")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    revoke = kinds.add_parser("revoke", help="have a key open nothing any more")
+    revoke.add_argument("key", help="its id, or the name of who has it")
+    token = kinds.add_parser("token", help="the token that pages in your browser need")
+    token.add_argument("--renew", action="store_true", help="make another one first")
+    for kind, parser in kinds.choices.items():
+        parser.set_defaults(command=f"keys_{kind}", module="commands.keys")
+
+
 def _add_install(commands: Any) -> None:
     where = argparse.ArgumentParser(add_help=False)
     scope = where.add_mutually_exclusive_group()
@@ -199,6 +243,9 @@ def _add_install(commands: Any) -> None:
         "install", parents=[clients, where, dry], help="move a client's servers to toolfold"
     )
     install.add_argument("--keep", action="store_true", help="add toolfold, and move nothing")
+    install.add_argument(
+        "--hooks", action="store_true", help="have conversations begin with notes (claude)"
+    )
     uninstall = commands.add_parser(
         "uninstall", parents=[clients, where, dry], help="put the client's servers back"
     )
@@ -210,6 +257,12 @@ def _add_install(commands: Any) -> None:
     for parser in (install, uninstall, sync, init):
         command = parser.prog.split()[-1]
         parser.set_defaults(command=command, module="install.commands")
+
+
+def _add_hook(commands: Any) -> None:
+    hook = commands.add_parser("hook", help="answer a session hook of Claude Code, on stdin")
+    hook.add_argument("name", choices=("session-start", "prompt", "pre-compact", "session-end"))
+    hook.set_defaults(command="hook", module="commands.hook")
 
 
 class _Version(argparse.Action):

@@ -17,6 +17,8 @@ def add_memory(commands: Any) -> None:
     _add(verbs, "health", help="say how the memory is")
     reembed = _add(verbs, "reembed", help="make all vectors anew, after the embedder has changed")
     reembed.set_defaults(config=None, set=[])
+    # Without help it is not listed: hooks start it.
+    _add(verbs, "hook", command="answer_in_own_process", module="commands.hook")
 
 
 def add_transfer(commands: Any) -> None:

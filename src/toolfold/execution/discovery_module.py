@@ -10,6 +10,7 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
+from toolfold.catalog.search.discovery import SearchResult
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
@@ -62,7 +63,7 @@ class DiscoveryModule:
             case "tools.describe":
                 return await self.describe(*map(str, call.args))
             case "tools.servers":
-                await self._patiently_learn()
+                await self.learn()
                 return self.servers()
             case "tools.resources":
                 return await self.resources(**_arguments(call, ("server",), required=0))  # type: ignore[arg-type]
@@ -79,17 +80,20 @@ class DiscoveryModule:
             raise BadCall(f"detail is 'name', 'brief' or 'full', not {detail!r}.")
         if not isinstance(limit, int):
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
-        await self._patiently_learn()
         limit = max(1, min(limit, _MOST_HITS))
-        name = self._catalog.modules.get(str(server), server)
-        index = self._catalog.index
-        result = await self._meaning.search(index, str(query), limit=limit, server=name)
+        result = await self.find(str(query), limit=limit, server=server)
         lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:
             lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
         return "\n".join(lines + self._missing())
+
+    async def find(self, query: str, *, limit: int, server: str | None = None) -> SearchResult:
+        """Return the tools that fit `query`, best first, of all servers that answer in time."""
+        await self.learn()
+        name = self._catalog.modules.get(str(server), server)
+        return await self._meaning.search(self._catalog.index, query, limit=limit, server=name)
 
     def _shown(self, tool: Tool, detail: str) -> str:
         if detail == "full":
@@ -100,7 +104,7 @@ class DiscoveryModule:
         """Return the stubs of the tools named, with their documentation."""
         if not names:
             raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
-        await self._patiently_learn()
+        await self.learn()
         return "\n\n".join(self._describe_one(name) for name in names)
 
     def _describe_one(self, name: str) -> str:
@@ -169,7 +173,8 @@ class DiscoveryModule:
             if status.tools is None
         ]
 
-    async def _patiently_learn(self) -> None:
+    async def learn(self) -> None:
+        """Wait until all tools are known, but not for long."""
         with anyio.move_on_after(_PATIENCE_S):
             await self._catalog.learn()
 

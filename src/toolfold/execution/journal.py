@@ -18,10 +18,13 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
+from toolfold.catalog.definitions import Listing
 from toolfold.errors import StoreError, ToolfoldError
+from toolfold.execution.books import Books, Offer
 from toolfold.execution.rows import Place, Row, RowWriter
-from toolfold.execution.runs import CALLS_BITS, Origin, Outcome, Run, find_latest
+from toolfold.execution.runs import CALLS_BITS, Kind, Origin, Outcome, Run, find_latest
 from toolfold.execution.runsdb import is_damage, open_for_writing, prune
+from toolfold.execution.texts import answer_text, code_text, tool_text
 from toolfold.jsontypes import Json, JsonObject
 
 _log = logging.getLogger(__name__)
@@ -33,12 +36,14 @@ _HOUR_S: Final = 3600.0
 _DAY_S: Final = 24 * _HOUR_S
 
 _BEGIN: Final = """
-    INSERT INTO beginnings (id, began_at, client, request, project, process,
+    INSERT INTO beginnings (id, began_at, client, request, project, process, kind,
         code, code_bytes, code_sha256)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
+
+_NOTHING: Final[tuple[str | None, int | None, str | None]] = None, None, None
 
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, separators=(",", ":")
@@ -69,6 +74,7 @@ class Journal:
         self._code_bytes = code_bytes
         self._clock = clock
         self._rows = RowWriter(path, clock=clock)
+        self._books = Books(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
 
     @contextmanager
@@ -78,6 +84,7 @@ class Journal:
         try:
             yield
         finally:
+            self._books.settle()
             self._rows.close()
 
     @asynccontextmanager
@@ -99,6 +106,8 @@ class Journal:
         while True:
             await anyio.sleep(_FLUSH_S)
             self._rows.flush()
+            if not self._books.is_empty:
+                await anyio.to_thread.run_sync(self._books.settle)
 
     async def _keep_pruned(self) -> None:
         while True:
@@ -127,20 +136,20 @@ class Journal:
                 open_for_writing(self._path, damaged=opened.identity).connection.close()
             raise StoreError(f"{self._path}: {error}") from error
 
-    def begin(self, origin: Origin, code: str) -> "JournaledRun":
+    def begin(self, origin: Origin, code: str, *, kind: Kind = "code") -> "JournaledRun":
         """Write down that a run begins."""
         now = self._clock()
         run_id = f"{int(now):08x}{secrets.token_hex(4)}"
         asked = map(_name, (origin.client, origin.request, origin.project))
-        row = (run_id, now, *asked, os.getpid(), *_kept(code, self._code_bytes))
+        kept = _kept(code, self._code_bytes)
+        row = (run_id, now, *asked, os.getpid(), kind, *kept)
         self._rows.follow()
         place = Place()
         self._rows.write(Row(place, _BEGIN, row))
-
-        def insert(statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-            self._rows.write(Row(place, statement, values, key))
-
-        return JournaledRun(run_id, insert=insert, soon=self._soon, clock=self._clock)
+        if kept[2] is not None and kind == "code":
+            self._books.count(place, _own_number, "written", code_text(code))
+        writer = _RunWriter(place, self._rows, self._books)
+        return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock)
 
     def latest(self, client: str, request: str) -> Run | None:
         """Return the newest run of that origin with its calls, whether it ended or not.
@@ -156,19 +165,37 @@ class Journal:
             raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
 
 
+class _RunWriter:
+    """Writes the rows of one run, and what the ledger needs besides."""
+
+    def __init__(self, place: Place, rows: RowWriter, books: Books) -> None:
+        self._place = place
+        self._rows = rows
+        self._books = books
+
+    def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+        self._rows.write(Row(self._place, statement, values, key))
+
+    def count(self, key: Callable[[int], int], part: str, text: str) -> None:
+        self._books.count(self._place, key, part, text)
+
+    def offer(self, offer: Offer, shown: Listing | None) -> None:
+        self._books.offer(self._place, offer, shown)
+
+
 class JournaledRun:
     """Writes what happens in one run: a context, which ends the run if an exception leaves it."""
 
     def __init__(
         self,
         run_id: str,
+        writer: _RunWriter,
         *,
-        insert: Callable[[str, tuple[object, ...], Callable[[int], int]], None],
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
     ) -> None:
         self.id = run_id
-        self._insert = insert
+        self._writer = writer
         self._soon = soon
         self._clock = clock
         self._begun = 0
@@ -195,10 +222,17 @@ class JournaledRun:
         self._begun += 1
         return JournaledCall(self._begun, tool, arguments, self._clock(), self._add)
 
+    def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
+        """Have it written which tools there were, and the definitions that the model saw of us."""
+        self._writer.offer(offer, shown)
+
     def end(self, *, failure: str | None, reply: str) -> None:
         """Write how the run ended: the kind of failure if there was one, and what was replied."""
         self._write_calls()
-        self._insert(_END, (self._clock(), failure, *_kept(reply)), _own_number)
+        kept = _kept(reply)
+        self._writer.insert(_END, (self._clock(), failure, *kept), _own_number)
+        if kept[2] is not None:
+            self._writer.count(_own_number, "read", reply)
 
     def _add(self, call: "JournaledCall") -> None:
         self._waiting.append(call)
@@ -208,14 +242,16 @@ class JournaledRun:
     def _write_calls(self) -> None:
         written, self._waiting = self._waiting, []
         for call in written:
-            self._insert(_CALL, call.row(), call.key)
+            self._writer.insert(_CALL, call.row(), call.key)
+            for part, text in call.cut.items():
+                self._writer.count(call.key, part, text)
 
 
 class JournaledCall:
     """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
 
     __slots__ = ("_add", "_began", "_duration_s", "_error", "_outcome", "_started_at", "_tool",
-                 "answer", "arguments", "position")  # fmt: skip
+                 "answer", "arguments", "cut", "position")  # fmt: skip
 
     def __init__(
         self,
@@ -226,6 +262,8 @@ class JournaledCall:
         add: Callable[["JournaledCall"], None],
     ) -> None:
         self.answer: Json = None
+        self.cut: dict[str, str] = {}
+        """What the row does not have whole, by the names that the ledger has for it."""
         self.position = position
         self._tool = tool
         self.arguments = arguments
@@ -260,11 +298,17 @@ class JournaledCall:
 
     def row(self) -> tuple[Any, ...]:
         """Return what is kept of it beside the key, in the order of the columns."""
-        answer = _kept(_as_json(self.answer)) if self._outcome == "ok" else (None, None, None)
+        arguments, answer = _as_json(self.arguments), _NOTHING
+        kept_arguments = _kept(arguments)
+        if kept_arguments[2] is not None:
+            self.cut["written"] = tool_text(self._tool, arguments)
+        if self._outcome == "ok":
+            answer = _kept(text := _as_json(self.answer))
+            if answer[2] is not None:
+                self.cut["read"] = answer_text(text)
         error = None if self._error is None else _kept(self._error)[0]
-        arguments = _kept(_as_json(self.arguments))
         times = self._started_at, self._duration_s
-        return (self._tool, self._outcome, *arguments, *answer, error, *times)
+        return (self._tool, self._outcome, *kept_arguments, *answer, error, *times)
 
 
 def _own_number(number: int) -> int:

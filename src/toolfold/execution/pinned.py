@@ -24,9 +24,10 @@ class PinnedCalls:
     ) -> types.CallToolResult:
         """Return what the server answered, or a result that says why there is no answer."""
         code = f"# The client called {tool.path}, which is pinned."
-        with self._journal.begin(origin, code) as run:
+        with self._journal.begin(origin, code, kind="direct") as run:
             result = await self._call(run, tool, arguments, ask)
             run.end(failure="error" if result.is_error else None, reply=_text_of(result))
+            run.offer(self._catalog.definitions, shown=origin.shown)
         return result
 
     async def _call(

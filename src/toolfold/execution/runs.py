@@ -2,23 +2,31 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from toolfold.catalog.definitions import Listing
 from toolfold.errors import NotFound
 
 Outcome = Literal["ok", "failed", "unknown"]
+Kind = Literal["code", "direct", "request", "hook"]
+"""What a run was: guest code; a pinned tool, called by the model itself; a tool, called by a
+program; notes that a hook put before the model."""
 
 CALLS_BITS: Final = 32
 """A call's key is the number of its run, shifted by this, and its own place in the run."""
 
 _SHOWN_CANDIDATES: Final = 5
 _RUN: Final = """
-    SELECT number, id, began_at, client, request, project, process, code, code_bytes,
+    SELECT number, id, began_at, client, request, project, process, kind, code, code_bytes,
         ended_at, failure, reply, reply_bytes,
         (SELECT count(*) FROM calls
             WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
     FROM beginnings LEFT JOIN ends USING (number)
+"""
+_OLDER: Final = """
+    WHERE (?1 IS NULL OR client = ?1)
+        AND (?2 IS NULL OR number < (SELECT number FROM beginnings WHERE id = ?2))
 """
 _CALLS: Final = """
     SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
@@ -38,6 +46,8 @@ class Origin:
     """The client's own id of the request."""
 
     project: str = ""
+    shown: Listing | None = field(default=None, compare=False)
+    """The definitions of ours that the model saw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +105,8 @@ class Run:
     process: int
     """The id of the process that ran it."""
 
+    kind: Kind
+
     code: Text
     began_at: float
     ending: Ending | None
@@ -103,21 +115,36 @@ class Run:
     """In the order in which they began; empty where runs are listed."""
 
 
-def newest(connection: sqlite3.Connection, limit: int) -> list[Run]:
-    """Return the newest runs without their calls, newest first."""
-    rows = connection.execute(f"{_RUN} ORDER BY number DESC LIMIT ?", (limit,))
+def newest(
+    connection: sqlite3.Connection,
+    limit: int,
+    *,
+    client: str | None = None,
+    before: str | None = None,
+) -> list[Run]:
+    """Return the newest runs without their calls, newest first.
+
+    Only those of `client`, if it is given, and only those that are older than the run `before`;
+    none if that is gone, as then all older ones are.
+    """
+    rows = connection.execute(
+        f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT ?3", (client, before, limit)
+    )
     return [_run(row) for row in rows]
 
 
-def find(connection: sqlite3.Connection, prefix: str) -> Run:
+def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = None) -> Run:
     """Return the run whose id begins with `prefix`, with its calls.
+
+    Only those of `client` count, if it is given.
 
     Raises:
         NotFound: There is none, or there are several, which the message then names.
     """
     rows = connection.execute(
-        f"{_RUN} WHERE substr(id, 1, ?) = ? ORDER BY number DESC LIMIT ?",
-        (len(prefix), prefix, _SHOWN_CANDIDATES + 1),
+        f"{_RUN} WHERE substr(id, 1, ?1) = ?2 AND (?3 IS NULL OR client = ?3)"
+        " ORDER BY number DESC LIMIT ?4",
+        (len(prefix), prefix, client, _SHOWN_CANDIDATES + 1),
     ).fetchall()
     if len(rows) == 1:
         return _whole(connection, rows[0])
@@ -137,12 +164,13 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
 
 
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
-    _, run_id, began_at, client, request, project, process, code, code_bytes, *ending = row
+    _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *ending = row
     ended_at, failure, reply, reply_bytes, call_count = ending
     return Run(
         id=run_id,
         origin=Origin(client=client, request=request, project=project),
         process=process,
+        kind=kind,
         code=Text(head=code, size_bytes=code_bytes),
         began_at=began_at,
         ending=None

@@ -69,7 +69,33 @@ _STEPS: Final = (
         )
         """,
     ),
+    (
+        "ALTER TABLE beginnings ADD COLUMN kind TEXT NOT NULL DEFAULT 'code'",
+        # What the ledger reads: definitions of tools, which of them a run had, and counted texts.
+        "CREATE TABLE listings (id TEXT PRIMARY KEY, text TEXT NOT NULL)",
+        """
+        CREATE TABLE offers (
+            number INTEGER PRIMARY KEY,
+            listings TEXT NOT NULL,
+            shown TEXT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE tokens (
+            id INTEGER NOT NULL,
+            part TEXT NOT NULL,
+            tokens INTEGER NOT NULL,
+            PRIMARY KEY (id, part)
+        ) WITHOUT ROWID
+        """,
+    ),
 )
+
+_UNUSED_LISTINGS: Final = """
+    DELETE FROM listings WHERE id NOT IN (
+        SELECT value FROM offers, json_each(offers.listings) UNION SELECT shown FROM offers
+    )
+"""
 
 Identity = tuple[int, int]
 
@@ -160,13 +186,17 @@ def prune(connection: sqlite3.Connection, *, oldest: float, spared: float, max_b
         _sweep(connection, below=number)
         is_too_much = began_at < spared and _used_bytes(connection) > max_bytes
         if began_at >= oldest and not is_too_much:
-            return
+            break
         connection.execute("DELETE FROM beginnings WHERE number = ?", (number,))
+    connection.execute(_UNUSED_LISTINGS)
 
 
 def _sweep(connection: sqlite3.Connection, *, below: int) -> None:
     """Delete what belongs to runs whose beginning is deleted: all that is older than the oldest."""
     connection.execute("DELETE FROM ends WHERE number < ?", (below,))
+    connection.execute("DELETE FROM offers WHERE number < ?", (below,))
+    for first, end in ((0, below), (1 << CALLS_BITS, below << CALLS_BITS)):
+        connection.execute("DELETE FROM tokens WHERE id >= ? AND id < ?", (first, end))
     is_more = True
     while is_more:
         started = time.perf_counter()

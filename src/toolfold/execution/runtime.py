@@ -81,6 +81,7 @@ class Runtime:
             result = await self._journaled(code, journaled, on_progress, ask)
             failure = result.error.kind if result.error else None
             journaled.end(failure=failure, reply=result.text)
+            journaled.offer(self._catalog.definitions, shown=origin.shown)
         return replace(result, run_id=journaled.id)
 
     async def _journaled(

@@ -32,8 +32,10 @@ class Asking:
     The daemon is started if it does not run, and found again if it ended since the last question.
     """
 
-    def __init__(self, world: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
-        self._link = Link(DaemonHandle(environ), world, environ, self, kind="verbs")
+    def __init__(
+        self, world: "dict[str, Any]", environ: "Mapping[str, str]", *, kind: str = "verbs"
+    ) -> None:
+        self._link = Link(DaemonHandle(environ), world, environ, self, kind=kind)
         self._is_ready = False
         self._answers: list[dict[str, Any]] = []
         self._refusal: str | None = None

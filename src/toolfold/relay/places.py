@@ -46,9 +46,18 @@ class Places:
 def find_directories(environ: "Mapping[str, str]") -> dict[str, str]:
     """Follow `TOOLFOLD_HOME` if it is set, else the XDG variables, else their defaults.
 
+    `TOOLFOLD_DATA_DIR` comes before all of them where data is concerned.
+
     Raises:
-        Misplaced: `TOOLFOLD_HOME` is relative, or a default is needed and there is no `HOME`.
+        Misplaced: A path is relative, or a default is needed and there is no `HOME`.
     """
+    found = _find_all(environ)
+    if data := environ.get("TOOLFOLD_DATA_DIR"):
+        found["data"] = _absolute("TOOLFOLD_DATA_DIR", data)
+    return found
+
+
+def _find_all(environ: "Mapping[str, str]") -> dict[str, str]:
     kinds = ("config", "data", "cache", "state")
     if root := environ.get("TOOLFOLD_HOME"):
         root = _absolute("TOOLFOLD_HOME", root)

@@ -104,6 +104,11 @@ def ask_daemon(reach: DaemonHandle, kind: str, **details: object) -> dict[str, A
     return decode(received)
 
 
+def use_data_directory(directory: str) -> None:
+    """Keep data there from now on, as if the environment had said so: it names the daemon too."""
+    os.environ["TOOLFOLD_DATA_DIR"] = str(Path(directory).absolute())
+
+
 def find_daemon() -> DaemonHandle:
     """Return the daemon of this user, whether it runs or not.
 

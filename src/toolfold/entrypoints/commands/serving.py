@@ -11,7 +11,12 @@ import anyio.to_thread
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.settings import Config
-from toolfold.entrypoints.commands.daemon import ask_daemon, find_daemon, take_place
+from toolfold.entrypoints.commands.daemon import (
+    ask_daemon,
+    find_daemon,
+    take_place,
+    use_data_directory,
+)
 from toolfold.entrypoints.commands.local import quieten_logs
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.daemon.daemon import Daemon
@@ -24,6 +29,8 @@ _TAKE_OVER_S: Final = 30.0
 
 def serve(arguments: Namespace) -> int:
     """Serve clients on the local socket and over HTTP until a signal comes."""
+    if arguments.data_dir is not None:
+        use_data_directory(arguments.data_dir)
     flags = {"host": arguments.host, "port": arguments.port}
     arguments.set += [f"{name}={value}" for name, value in flags.items() if value is not None]
     config = config_of(arguments)

@@ -21,9 +21,11 @@ from toolfold.app import Shared
 from toolfold.config.settings import Config
 from toolfold.entrypoints.daemon.client_place import ClientPlace
 from toolfold.entrypoints.daemon.clients import Client, Clients
+from toolfold.entrypoints.daemon.hooks import HookServer
 from toolfold.entrypoints.daemon.losses import describe_losses
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.daemon.worlds import Worlds
+from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
 from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
@@ -74,6 +76,7 @@ class Reception:
         self._shared = shared
         self._worlds = worlds
         self._clients = clients
+        self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:
         """Serve one connection to its end. Whatever goes wrong concerns that one alone."""
@@ -110,7 +113,7 @@ class Reception:
 
     async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         match hello.get("kind"):
-            case "mcp" | "verbs":
+            case "mcp" | "verbs" | "hook":
                 await self._greet(hello, lines, prove)
             case "status":
                 await lines.send(encode(self._daemon.status()))
@@ -140,22 +143,31 @@ class Reception:
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
         ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
-        if hello["kind"] == "verbs":
-            await lines.send(ready)
-            await self._serve_verbs(config, client, lines)
-        elif config.settings.tools != "code":
-            await lines.send(ready)
-            make = partial(make_memory_server, self._shared.memories, config)
-            self._background.start_soon(keep_manifest, config, make, hello)
-            call = graph_call(self._shared.memories, config)
-            await self._serve_mcp(make(), client, lines, call=call)
-        else:
-            async with self._worlds.enter(config) as app:
+        match hello["kind"]:
+            case "verbs":
                 await lines.send(ready)
-                # Also if this client leaves at once.
-                make = partial(make_server, app)
-                self._background.start_soon(keep_manifest, config, make, hello)
-                await self._serve_mcp(make(client=client.id), client, lines)
+                await self._serve_verbs(config, client, lines)
+            case "hook":
+                await lines.send(ready)
+                await self._serve_hook(config, client, lines)
+            case _ if config.settings.tools != "code":
+                await lines.send(ready)
+                await self._serve_memory(config, client, lines, hello)
+            case _:
+                async with self._worlds.enter(config) as app:
+                    await lines.send(ready)
+                    # Also if this client leaves at once.
+                    make = partial(make_server, app)
+                    self._background.start_soon(keep_manifest, config, make, hello)
+                    await self._serve_mcp(make(client=client.id), client, lines)
+
+    async def _serve_memory(
+        self, config: Config, client: Client, lines: LineStream, hello: dict[str, Any]
+    ) -> None:
+        make = partial(make_memory_server, self._shared.memories, config)
+        self._background.start_soon(keep_manifest, config, make, hello)
+        call = graph_call(self._shared.memories, config)
+        await self._serve_mcp(make(), client, lines, call=call)
 
     async def _serve_mcp(
         self,
@@ -174,6 +186,13 @@ class Reception:
             place=Place(config.namespace, config.settings.memory),
             lines=lines,
             in_flight=client.in_flight,
+        )
+        async with self._clients.served(client):
+            await server.serve()
+
+    async def _serve_hook(self, config: Config, client: Client, lines: LineStream) -> None:
+        server = HookServer(
+            hooks=self._hooks, config=config, lines=lines, in_flight=client.in_flight
         )
         async with self._clients.served(client):
             await server.serve()

@@ -1,49 +1,79 @@
-"""MCP at `/mcp` and the state of things at `/health`, over HTTP."""
+"""Everything that is served over HTTP: MCP at `/mcp`, and the REST door."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from toolfold import __version__
 from toolfold.app import App
-from toolfold.catalog.catalog import ServerStatus
+from toolfold.entrypoints.http.callers import CALLER, Caller, Callers
 from toolfold.entrypoints.http.guard import Doorkeeper
-from toolfold.entrypoints.http.stack import mcp_app, serve_asgi
-from toolfold.entrypoints.mcp.server import make_server
+from toolfold.entrypoints.http.keys import Keys, LocalToken
+from toolfold.entrypoints.http.stack import MCP_METHODS, find_address, guarded_app, serve_at
+from toolfold.entrypoints.http.tenants import Tenants
+from toolfold.entrypoints.rest.operations import Visit
+from toolfold.entrypoints.rest.routes import rest_routes
+from toolfold.errors import ConfigError
 
 
 async def serve_http(app: App, *, host: str, port: int, started: Callable[[str], None]) -> None:
     """Serve `app` until cancelled, then end open requests; call `started` with the address of MCP.
 
+    Beyond loopback every request must show a key, so there must be one.
+
     Raises:
-        ConfigError: The address cannot be used.
+        ConfigError: The address cannot be used, or there is no key and must be one.
     """
+    address = await find_address(host, port)
+    must_have_key = not address.is_loopback or app.config.settings.require_keys
+    if must_have_key and not Keys.of(app.config.directories).valid():
+        why = "`require_keys` is set" if address.is_loopback else f"{host!r} is not loopback"
+        raise ConfigError(
+            f"{why}, so whoever connects must show an API key, and there is none. Make one with "
+            "`toolfold keys create NAME`, or listen on 127.0.0.1."
+        )
     app.discovery.warm()
-    await serve_asgi(http_app(app), host=host, port=port, started=started)
+    served = http_app(app, must_have_key=must_have_key, takes_addresses=not address.is_loopback)
+    await serve_at(address, served, started=started)
 
 
-def http_app(app: App) -> Starlette:
+def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = False) -> Starlette:
     """Return everything that is served over HTTP for one app."""
+    settings, directories = app.config.settings, app.config.directories
+    tenants = Tenants(app)
 
-    async def health(_request: Request) -> Response:
-        servers = [_state(status) for status in app.catalog.statuses()]
-        return JSONResponse({"status": "ok", "version": __version__, "servers": servers})
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with tenants.running():
+            yield
 
-    settings = app.config.settings
-    return mcp_app(
-        make_server(app),
+    async def find_visit(scope: Scope) -> Visit:
+        caller: Caller = scope[CALLER]
+        tenant = await tenants.of(caller)
+        return Visit(app=tenant.app, key=caller.key, is_known=caller.is_known)
+
+    return guarded_app(
+        [
+            Route("/mcp", _Mcp(tenants), methods=MCP_METHODS),
+            *rest_routes(find_visit, time_s=settings.request_time_s),
+        ],
+        lifespan=lifespan,
         doorkeeper=Doorkeeper(
             allowed_hosts=frozenset(map(str.lower, settings.allowed_hosts)),
             allowed_origins=frozenset(map(str.lower, settings.allowed_origins)),
+            takes_addresses=takes_addresses,
         ),
-        routes=[Route("/health", health)],
+        callers=Callers(Keys.of(directories), LocalToken(directories), must_have_key=must_have_key),
     )
 
 
-def _state(status: ServerStatus) -> dict[str, object]:
-    """Say how a server is: `known` if its tools are, `unknown` until something needs them."""
-    state = "failed" if status.fault else "unknown" if status.tools is None else "known"
-    return {"name": status.name, "state": state, "tools": status.tools, "fault": status.fault}
+class _Mcp:
+    """An object, which a route takes for an ASGI app; a method it would take for a handler."""
+
+    def __init__(self, tenants: Tenants) -> None:
+        self._tenants = tenants
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._tenants.mcp(scope, receive, send)

@@ -11,28 +11,43 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolfold.entrypoints.http.callers import CALLER, Caller, Callers, Refused
+
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 BODY_TIME_S: Final = 30.0
 
 REASONS: Final = {
-    400: "The body must be JSON with the header `Content-Type: application/json`.",
-    403: "Requests of {origin!r} are refused. The setting `allowed_origins` allows more.",
-    404: "There is nothing at {path}; MCP is served at /mcp.",
-    405: "{path} does not take {method}.",
-    406: "The request must accept both application/json and text/event-stream.",
-    408: "The body of the request did not arrive within {time:g} s.",
-    413: "The body of a request may have {size} bytes, and this one has more.",
-    421: "Requests to {host!r} are refused. The setting `allowed_hosts` allows more.",
-    500: "toolfold failed on this request; what it printed says why.",
-    503: "toolfold is ending, so this request was not finished.",
+    400: ("bad_request", "The body must be JSON with the header `Content-Type: application/json`."),
+    403: (
+        "forbidden",
+        "Requests of {origin!r} are refused. The setting `allowed_origins` allows more.",
+    ),
+    404: (
+        "not_found",
+        "There is nothing at {path}; MCP is served at /mcp, and /openapi.json lists the rest.",
+    ),
+    405: ("method_not_allowed", "{path} does not take {method}."),
+    406: (
+        "not_acceptable",
+        "The request must accept both application/json and text/event-stream.",
+    ),
+    408: ("body_timeout", "The body of the request did not arrive within {time:g} s."),
+    413: ("too_large", "The body of a request may have {size} bytes, and this one has more."),
+    421: (
+        "wrong_host",
+        "Requests to {host!r} are refused. The setting `allowed_hosts` allows more.",
+    ),
+    500: ("internal", "toolfold failed on this request; what it printed says why."),
+    503: ("ending", "toolfold is ending, so this request was not finished."),
 }
-"""What is said of each status, in this one place."""
+"""What is said of each status, in this one place: a code that never changes, and a sentence."""
 
 
 def refusal(status: int, scope: Scope, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the answer to a request that goes no further, as a JSON-RPC error without an id."""
+    """Return the answer to a request that goes no further."""
     sent = Headers(scope=scope)
-    message = REASONS.get(status, "The request was refused.").format(
+    code, sentence = REASONS.get(status, ("refused", "The request was refused."))
+    message = sentence.format(
         path=scope["path"][:100],
         method=scope["method"],
         host=sent.get("host", "")[:100],
@@ -40,9 +55,21 @@ def refusal(status: int, scope: Scope, headers: Mapping[str, str] | None = None)
         size=MAX_BODY_BYTES,
         time=BODY_TIME_S,
     )
-    code = INTERNAL_ERROR if status >= 500 else INVALID_REQUEST
-    answer = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
-    return JSONResponse(answer, status_code=status, headers=headers)
+    return refused(Refused(status, code, message), scope, headers)
+
+
+def refused(
+    reason: Refused, scope: Scope, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The same, for a reason that is known already; clients of MCP get a JSON-RPC error."""
+    error: dict[str, object] = {"code": reason.code, "message": reason.message}
+    answer: dict[str, object] = {"error": error}
+    if scope["path"] == "/mcp":
+        error["code"] = INTERNAL_ERROR if reason.status >= 500 else INVALID_REQUEST
+        answer = {"jsonrpc": "2.0", "id": None, "error": error}
+    if reason.status == 401:
+        headers = {**(headers or {}), "www-authenticate": "Bearer"}
+    return JSONResponse(answer, status_code=reason.status, headers=headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +81,9 @@ class Doorkeeper:
 
     allowed_origins: frozenset[str] = frozenset()
     """Such as `https://example.org`, besides our own."""
+
+    takes_addresses: bool = False
+    """Whether we are reached by any address of this machine. No web site can have one as a name."""
 
     def objection(self, scope: Scope) -> int | None:
         """Return the status to refuse a request with, or None to let it in."""
@@ -67,7 +97,8 @@ class Doorkeeper:
         if len(hosts) != 1:
             return False
         host = hosts[0].lower()
-        return _is_ours(host, port) or bool({host, _split(host)[0]} & self.allowed_hosts)
+        is_ours = _is_ours(host, port, any_address=self.takes_addresses)
+        return is_ours or bool({host, _split(host)[0]} & self.allowed_hosts)
 
     def _is_origin(self, origins: list[str], port: int | None) -> bool:
         """Only browsers send an origin, and they always do where it matters."""
@@ -75,16 +106,19 @@ class Doorkeeper:
             return True
         origin = origins[0].lower()
         scheme, _, host = origin.partition("://")
-        ours = scheme == "http" and _is_ours(host, port)
+        ours = scheme == "http" and _is_ours(host, port, any_address=self.takes_addresses)
         return len(origins) == 1 and (ours or origin in self.allowed_origins)
 
 
 class Guard:
     """Lets a request in once it is allowed and its body is here, whole and not too large."""
 
-    def __init__(self, app: ASGIApp, *, doorkeeper: Doorkeeper) -> None:
+    def __init__(
+        self, app: ASGIApp, *, doorkeeper: Doorkeeper, callers: Callers | None = None
+    ) -> None:
         self._app = app
         self._doorkeeper = doorkeeper
+        self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
@@ -94,6 +128,11 @@ class Guard:
         if (status := self._doorkeeper.objection(scope)) is not None:
             await refusal(status, scope)(scope, receive, send)
             return
+        caller = self._callers.identify(scope) if self._callers else Caller()
+        if isinstance(caller, Refused):
+            await refused(caller, scope)(scope, receive, send)
+            return
+        scope[CALLER] = caller
         if _is_announced_too_large(Headers(scope=scope)):
             await refusal(413, scope, {"connection": "close"})(scope, receive, send)
             return
@@ -173,13 +212,16 @@ def _headers(start: Message) -> Headers:
     return Headers(raw=list(start.get("headers", ())))
 
 
-def _is_ours(host: str, port: int | None) -> bool:
+def _is_ours(host: str, port: int | None, *, any_address: bool) -> bool:
     """Tell whether `host` is a name that only this machine answers to, with our port."""
     name, written = _split(host)
     if written != str(80 if port is None else port) or "%" in name:  # no zones: [::1%25eth0]
         return False
     try:
-        return name == "localhost" or ip_address(name.strip("[]")).is_loopback
+        if name == "localhost":
+            return True
+        address = ip_address(name.strip("[]"))
+        return address.is_loopback or (any_address and not address.is_unspecified)
     except ValueError:
         return False
 

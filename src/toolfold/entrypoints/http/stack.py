@@ -2,7 +2,8 @@
 
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from errno import EADDRINUSE
 from ipaddress import ip_address
 from typing import Any, Final
@@ -20,10 +21,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from toolfold.entrypoints.http.callers import Callers
+from toolfold.entrypoints.http.connection import Connection
 from toolfold.entrypoints.http.ending import CancelWhenLeft, Requests
 from toolfold.entrypoints.http.guard import Doorkeeper, Guard, WordedErrors, refusal
 from toolfold.errors import ConfigError
 
+MCP_METHODS: Final = ["GET", "POST", "DELETE"]
+
+_BACKLOG: Final = 2_048
 _MAX_SESSIONS: Final = 1_000
 _SESSION_IDLE_S: Final = 15 * 60.0
 _MAX_CONNECTIONS: Final = 2_000
@@ -34,7 +40,22 @@ _KEEP_ALIVE_S: Final = 30
 def mcp_app(
     server: Server[Any], *, doorkeeper: Doorkeeper, routes: Sequence[BaseRoute] = ()
 ) -> Starlette:
-    """Return an MCP server at `/mcp`, guarded, with other routes beside it.
+    """Return one MCP server at `/mcp`, guarded, with other routes beside it."""
+    endpoint, running = mcp_endpoint(server)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with running():
+            yield
+
+    mcp = Route("/mcp", endpoint, methods=MCP_METHODS)
+    return guarded_app([mcp, *routes], lifespan=lifespan, doorkeeper=doorkeeper)
+
+
+def mcp_endpoint(
+    server: Server[Any],
+) -> tuple[ASGIApp, Callable[[], AbstractAsyncContextManager[None]]]:
+    """Return what answers at `/mcp`, and the context in which it does.
 
     Clients of 2025-11-25 get sessions, because only a session lets us ask them something
     (elicitation) and lets them cancel. Sessions are bounded, and idle ones end.
@@ -43,24 +64,60 @@ def mcp_app(
     sessions = StreamableHTTPSessionManager(
         server, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_S
     )
+    return WordedErrors(CancelWhenLeft(sessions.asgi_app)), sessions.run
 
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with sessions.run():
-            yield
+
+def guarded_app(
+    routes: Sequence[BaseRoute],
+    *,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]],
+    doorkeeper: Doorkeeper,
+    callers: Callers | None = None,
+) -> Starlette:
+    """Return these routes behind a guard. What fails is answered with a sentence."""
 
     async def refuse(request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException):
             return refusal(error.status_code, request.scope, error.headers)
         return refusal(500, request.scope)
 
-    endpoint = WordedErrors(CancelWhenLeft(sessions.asgi_app))
     return Starlette(
-        routes=[Route("/mcp", endpoint, methods=["GET", "POST", "DELETE"]), *routes],
-        middleware=_middleware(doorkeeper),
+        routes=routes,
+        middleware=_middleware(doorkeeper, callers),
         exception_handlers={HTTPException: refuse, Exception: refuse},
         lifespan=lifespan,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    """As the user wrote it."""
+
+    family: int
+    place: tuple[str, int]
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return ip_address(self.place[0]).is_loopback
+
+
+async def find_address(host: str, port: int) -> Address:
+    """Return what a host and a port stand for.
+
+    Raises:
+        ConfigError: The host is not known.
+    """
+    try:
+        [(family, _, _, _, place), *_] = await anyio.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
+    except OSError as error:
+        raise ConfigError(f"The host {host!r} is not known here: {error.strerror}.") from error
+    return Address(host=host, family=family, place=(str(place[0]), int(place[1])))
 
 
 async def serve_asgi(app: ASGIApp, *, host: str, port: int, started: Callable[[str], None]) -> None:
@@ -71,9 +128,20 @@ async def serve_asgi(app: ASGIApp, *, host: str, port: int, started: Callable[[s
     Raises:
         ConfigError: The address cannot be used.
     """
+    address = await find_address(host, port)
+    if not address.is_loopback:
+        raise ConfigError(f"The host {host!r} is not loopback; use 127.0.0.1 or localhost.")
+    await serve_at(address, app, started=started)
+
+
+async def serve_at(address: Address, app: ASGIApp, *, started: Callable[[str], None]) -> None:
+    """Do as `serve_asgi` does, at any address.
+
+    Raises:
+        ConfigError: The address cannot be used.
+    """
     requests = Requests(app)
-    listener = await _listen(host, port)
-    with listener:
+    with _listen(address) as listener:
         server = _Uvicorn(requests, lambda: started(_url(listener)))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve_shielded, listener)
@@ -92,7 +160,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -121,23 +189,15 @@ class _Uvicorn(uvicorn.Server):
             await self.serve([listener])
 
 
-async def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on loopback."""
+def _listen(address: Address) -> socket.socket:
+    host, port = address.place
     try:
-        [(family, _, _, _, address), *_] = await anyio.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )
+        listener = socket.create_server((host, port), family=address.family, backlog=_BACKLOG)
     except OSError as error:
-        raise ConfigError(f"The host {host!r} is not known here: {error.strerror}.") from error
-    if not ip_address(address[0]).is_loopback:
-        raise ConfigError(
-            f"The host {host!r} is not loopback. Other machines are not served before API keys "
-            "exist; use 127.0.0.1 or localhost."
-        )
-    try:
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        raise ConfigError(_why_not(error, host, port)) from error
+        raise ConfigError(_why_not(error, address.host, port)) from error
+    # Connections inherit it. Without it the body of an answer waits 40 ms behind its headers.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _why_not(error: OSError, host: str, port: int) -> str:
@@ -154,15 +214,15 @@ def _url(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
 
 
-def _middleware(doorkeeper: Doorkeeper) -> list[Middleware]:
-    guard = Middleware(Guard, doorkeeper=doorkeeper)
+def _middleware(doorkeeper: Doorkeeper, callers: Callers | None) -> list[Middleware]:
+    guard = Middleware(Guard, doorkeeper=doorkeeper, callers=callers)
     if not doorkeeper.allowed_origins:
         return [guard]
     # Pages of these origins can read our answers only if a browser is told so.
     cors = Middleware(
         CORSMiddleware,
         allow_origins=sorted(doorkeeper.allowed_origins),
-        allow_methods=["GET", "POST", "DELETE"],
+        allow_methods=["GET", "POST", "PATCH", "DELETE"],
         allow_headers=["*"],
         expose_headers=["mcp-session-id"],
     )

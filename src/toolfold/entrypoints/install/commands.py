@@ -14,6 +14,7 @@ from toolfold.entrypoints.install.diffs import diff
 from toolfold.entrypoints.install.drift import installed_places
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Folder
+from toolfold.entrypoints.install.hooks import HooksPlan, plan_adding, plan_removing
 from toolfold.entrypoints.install.records import Records
 from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Unfolder
@@ -27,7 +28,17 @@ def install(arguments: Namespace) -> int:
     places = _chosen(arguments.clients, _scope(arguments), around)
     with _locked(around, files):
         fold = _folding(around, files, keep=lambda _: arguments.keep)
-        return _each(places, fold, files)
+
+        def fold_and_hook(place: Place) -> None:
+            is_hooked = arguments.hooks and place.client == "claude"
+            hooks = plan_adding(place, around, files) if is_hooked else None
+            fold(place)
+            if hooks is not None:
+                _change_hooks(hooks, files)
+            elif arguments.hooks:
+                print("  hooks       none: toolfold has hooks for claude alone")
+
+        return _each(places, fold_and_hook, files)
 
 
 def uninstall(arguments: Namespace) -> int:
@@ -41,6 +52,8 @@ def uninstall(arguments: Namespace) -> int:
         plan = unfolder.plan(place)
         print("\n".join(describe_unfold(plan, backup=records.path_of(place))), flush=True)
         unfolder.apply(plan)
+        if place.client == "claude":
+            _change_hooks(plan_removing(place, around, files), files)
 
     with _locked(around, files):
         return _each(places, unfold, files)
@@ -82,6 +95,12 @@ def _folding(
         folder.apply(plan)
 
     return fold
+
+
+def _change_hooks(plan: HooksPlan, files: Files) -> None:
+    for line in plan.describe():
+        print(line, flush=True)
+    plan.apply(files)
 
 
 def _each(places: Sequence[Place], act: Callable[[Place], None], files: Files) -> int:

@@ -73,7 +73,7 @@ class JsonText:
         member = next(each for each in jsonedit.members(text) if each.name == name)
         return text[member.start : member.end]
 
-    def render(self, table: Table, name: str, entry: JsonObject) -> str:
+    def render(self, table: Table, name: str, entry: Json) -> str:
         """Write a member with the indentation of this document."""
         layout = jsonedit.find_layout(self.text, len(table))
         return jsonedit.member_text(name, layout.render(entry))

@@ -15,14 +15,14 @@ NAME = "toolfold"
 # Where our files are is decided by these; other clients pass on their whole environment.
 _PLACES = (
     *("TOOLFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"),
-    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
+    *("XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TOOLFOLD_DATA_DIR"),
 )
 
 
 def own_entry(client: Client, environ: Mapping[str, str]) -> JsonObject:
     """Return what a client's file shall say: by name if PATH leads here, else by its full path."""
     entry: JsonObject = {"type": "stdio"} if client in {"claude", "vscode"} else {}
-    command, *arguments = _command(environ)
+    command, *arguments = own_command(environ)
     return {**entry, "command": command, "args": [*arguments, "mcp"]}
 
 
@@ -42,7 +42,8 @@ def passing_on(
     return {**entry, "env_vars": [*passed, *missing]} if missing else entry
 
 
-def _command(environ: Mapping[str, str]) -> list[str]:
+def own_command(environ: Mapping[str, str]) -> list[str]:
+    """Return how this toolfold is started: by name if PATH leads here, else by its full path."""
     script = shutil.which(NAME, path=sysconfig.get_path("scripts"))
     if script is None:
         return [sys.executable, "-P", "-m", NAME]

@@ -1,5 +1,6 @@
 """The MCP server: `execute_code`, and what the user chose to see beside it."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
 from toolfold.app import App
+from toolfold.catalog.definitions import Listing, definition, listing
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.asking import Desk, open_desk
@@ -48,6 +50,7 @@ class _Surface:
         self._client = client
         self._discovery = app.discovery
         self._settings = app.config.settings
+        self._listing: tuple[Mapping[str, str], Listing] | None = None
 
     async def definitions(self) -> list[types.Tool]:
         """Return what `tools/list` answers, in a stable order."""
@@ -68,22 +71,37 @@ class _Surface:
         name, arguments = params.name, dict(params.arguments or {})
         desk: Desk = context.lifespan_context
         if name == "execute_code":
-            return await desk.attend(
-                context, params, partial(self._execute, self._origin(context), arguments)
-            )
+            origin = await self._origin(context)
+            return await desk.attend(context, params, partial(self._execute, origin, arguments))
         if name == "search_tools" and self._settings.search_tools:
             found = await self._discovery.call(GuestCall("tools.search", (), arguments))
             return _text(str(found))
         pinned = await self._pinned()
         if name not in pinned:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
-        call = partial(self._app.pinned.call, pinned[name], arguments, origin=self._origin(context))
+        origin = await self._origin(context)
+        call = partial(self._app.pinned.call, pinned[name], arguments, origin=origin)
         return await desk.attend(context, params, lambda ask, _progress: call(ask=ask))
 
-    def _origin(self, context: Any) -> Origin:
+    async def _origin(self, context: Any) -> Origin:
         config = self._app.config
-        project = str(config.project or config.start_directory)
-        return Origin(client=self._client, request=key_of(context.request_id), project=project)
+        return Origin(
+            client=self._client,
+            request=key_of(context.request_id),
+            project=str(config.project or config.start_directory),
+            shown=await self._shown(),
+        )
+
+    async def _shown(self) -> Listing:
+        """Return what the model saw of us, for the ledger."""
+        servers = self._app.catalog.servers
+        if self._listing is None or self._listing[0] is not servers:
+            tools = {
+                f"toolfold.{tool.name}": definition(tool.name, tool.description, tool.input_schema)
+                for tool in await self.definitions()
+            }
+            self._listing = servers, listing("toolfold", tools)
+        return self._listing[1]
 
     async def _execute(
         self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress

@@ -1,0 +1,276 @@
+"""Client: every tool, code and memory of a toolfold, over REST."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+from toolfold.client.connection import Connection, failure_of
+from toolfold.client.values import Discovery, RunLine, RunResult, ToolInfo, ToolLine, ToolPage
+from toolfold.errors import RequestFailed
+from toolfold.jsontypes import Json, typed
+from toolfold.memory.consolidation.models import Consolidated
+from toolfold.memory.events.models import CompactEvent, CompactEvents
+from toolfold.memory.graph.models import Entity, GraphSearchResult
+from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
+
+DEFAULT_URL: Final = "http://127.0.0.1:8765"
+
+Moment: TypeAlias = datetime | float | str
+Tags: TypeAlias = str | Sequence[str]
+OnProgress: TypeAlias = Callable[[int, str], None]
+"""Told of calls as they begin: how many there were, and which it is."""
+
+_PAGE: Final = 100
+
+
+class Client:
+    """Uses a toolfold that serves at `url`; a context, which closes the connection.
+
+        with toolfold.Client() as client:
+            print(client.discover_tools().categories)
+
+    Other machines need a `key`. What is safe to repeat is tried again up to `retries` times.
+    Every method raises a `ToolfoldError`: `NotFound`, `BadInput`, `ToolFailed` and so on as they
+    were raised there, `RequestFailed` where there is no answer.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        key: str | None = None,
+        timeout_s: float = 330.0,
+        retries: int = 3,
+    ) -> None:
+        self._door = Connection(url, key=key, timeout_s=timeout_s, retries=retries)
+
+    def __enter__(self) -> "Client":
+        """Open nothing yet: the first request does."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        self._door.close()
+
+    def health(self) -> dict[str, Any]:
+        """Return how the door and the servers behind it are."""
+        answer: dict[str, Any] = self._get("health")
+        return answer
+
+    def discover_tools(self, *, limit: int | None = None, offset: int | None = None) -> Discovery:
+        """Return every category, with a few of its tools, in few tokens."""
+        return typed(Discovery, self._get("tools", "discover", limit=limit, offset=offset))
+
+    def list_tools(
+        self,
+        category: str | None = None,
+        *,
+        query: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> ToolPage:
+        """Return tools, of a category or all; with a query those that fit it, best first."""
+        given = {"category": category, "query": query, "limit": limit, "offset": offset}
+        return typed(ToolPage, self._get("tools", "list", **given))
+
+    def iter_tools(
+        self, category: str | None = None, *, query: str | None = None
+    ) -> Iterator[ToolLine]:
+        """Give all of them, page by page."""
+        offset: int | None = 0
+        while offset is not None:
+            page = self.list_tools(category, query=query, limit=_PAGE, offset=offset)
+            yield from page.tools
+            offset = page.next_offset
+
+    def get_tool(self, name: str) -> ToolInfo:
+        """Return how to call a tool."""
+        return typed(ToolInfo, self._get("tools", name))
+
+    def call_tool(self, name: str, arguments: Mapping[str, Json] | None = None) -> Json:
+        """Call a tool, and return its result. It is never called twice."""
+        body = {"arguments": dict(arguments or {})}
+        result: Json = self._post("tools", name, "execute", body=body)["result"]
+        return result
+
+    def execute(self, code: str, *, on_progress: OnProgress | None = None) -> RunResult:
+        """Run Python with every tool at hand. What the code does wrong is in the result.
+
+        With `on_progress` calls are told of as they begin.
+        """
+        if on_progress is None:
+            return typed(RunResult, self._post("execute", body={"code": code}))
+        ends: dict[str, Any] = {}
+
+        def hear(event: str, value: Any) -> None:
+            if event == "progress":
+                on_progress(value["calls"], value["call"])
+            else:
+                ends[event] = value
+
+        self._door.listen("execute", body={"code": code}, on_event=hear)
+        if "error" in ends:
+            raise failure_of(**ends["error"]["error"])
+        if "result" not in ends:
+            raise RequestFailed("The stream ended before the run did; `iter_runs` may know it.")
+        return typed(RunResult, ends["result"])
+
+    def recall(
+        self,
+        query: str,
+        limit: int = 5,
+        tags: Tags | None = None,
+        *,
+        memory_type: str | None = None,
+        min_score: float | None = None,
+        explain: bool = False,
+    ) -> CompactSearchResult:
+        """Return the notes that fit a query best; it may name a time, such as "last week"."""
+        given = {"limit": limit, "tags": tags, "memory_type": memory_type, "min_score": min_score}
+        found = self._get("memory", "recall", query=query, explain=explain or None, **given)
+        return typed(CompactSearchResult, found)
+
+    def remember(
+        self,
+        content: str,
+        tags: Tags | None = None,
+        memory_type: str = "note",
+        *,
+        importance: float | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> str:
+        """Remember something, and return its hash; the same content again is the same note."""
+        body = {
+            "content": content,
+            "tags": tags if tags is None or isinstance(tags, str) else list(tags),
+            "memory_type": memory_type,
+            "quality": importance,
+            "metadata": None if metadata is None else dict(metadata),
+        }
+        return str(self._post("memory", "notes", body=body, may_repeat=True)["hash"])
+
+    def forget(self, memory_id: str) -> bool:
+        """Delete a note so that it can be restored; tell whether it was there."""
+        return bool(
+            self._door.ask("DELETE", "memory", "notes", memory_id, may_repeat=False)["deleted"]
+        )
+
+    def iter_memories(
+        self,
+        tags: Tags | None = None,
+        *,
+        memory_type: str | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
+    ) -> Iterator[CompactMemory | ExplainedMemory]:
+        """Give all notes that pass the filters, newest first, page by page."""
+        given = {"tags": tags, "memory_type": memory_type, "after": after, "before": before}
+        offset: int | None = 0
+        while offset is not None:
+            page = self._get("memory", "notes", limit=_PAGE, offset=offset, **given)
+            yield from typed(tuple[CompactMemory, ...], page["memories"])
+            offset = page["next_offset"]
+
+    def record_event(
+        self,
+        event_type: str,
+        content: str = "",
+        *,
+        outcome: str | None = None,
+        duration_ms: float | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> str:
+        """Record that something happened, and return the event's id. It is never recorded twice."""
+        body = {
+            "event_type": event_type,
+            "content": content or None,
+            "outcome": outcome,
+            "duration_ms": duration_ms,
+            "session_id": session_id,
+            "metadata": None if metadata is None else dict(metadata),
+        }
+        return str(self._post("events", body=body)["id"])
+
+    def recall_events(
+        self,
+        *,
+        session_id: str | None = None,
+        event_type: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int = 20,
+    ) -> CompactEvents:
+        """Return what happened, newest first."""
+        given = {"session_id": session_id, "event_type": event_type}
+        found = self._get("events", since=since, until=until, limit=limit, **given)
+        return typed(CompactEvents, found)
+
+    def iter_events(
+        self, *, session_id: str | None = None, event_type: str | None = None
+    ) -> Iterator[CompactEvent]:
+        """Give all events, newest first, page by page."""
+        until: float | None = None
+        seen: set[str] = set()
+        size = _PAGE
+        while True:
+            page = self.recall_events(
+                session_id=session_id, event_type=event_type, until=until, limit=size
+            ).events
+            fresh = [event for event in page if event.id not in seen]
+            yield from fresh
+            if len(page) < size:
+                return
+            # The last moment is asked for again: several events may share it.
+            until = math.nextafter(page[-1].at, math.inf)
+            seen = {event.id for event in page if event.at == page[-1].at}
+            size = min(1_000, max(_PAGE, 2 * len(seen)))
+
+    def create_entity(
+        self, name: str, entity_type: str, observations: Sequence[str] = ()
+    ) -> Entity:
+        """Make an entity of the graph, or add to it what it lacks; return it as it is then."""
+        body = {"name": name, "entity_type": entity_type, "observations": list(observations)}
+        return typed(Entity, self._post("graph", "entities", body=body, may_repeat=True))
+
+    def search_graph(self, query: str, limit: int = 10) -> GraphSearchResult:
+        """Return the entities that have words of a query, best first."""
+        return typed(GraphSearchResult, self._get("graph", "search", query=query, limit=limit))
+
+    def consolidate(
+        self,
+        strategy: str = "balanced",
+        *,
+        days_back: float | None = None,
+        dry_run: bool = False,
+    ) -> Consolidated:
+        """Make order in the notes, and return what was found and done."""
+        body = {"strategy": strategy, "days_back": days_back, "dry_run": dry_run}
+        return typed(Consolidated, self._post("consolidation", body=body))
+
+    def iter_runs(self) -> Iterator[RunLine]:
+        """Give all runs that you may see, newest first, page by page."""
+        before: str | None = None
+        while True:
+            page = self._get("runs", limit=_PAGE, before=before)
+            yield from typed(tuple[RunLine, ...], page["runs"])
+            before = page["next_before"]
+            if before is None:
+                return
+
+    def _get(self, *path: str, **query: object) -> Any:
+        return self._door.ask("GET", *path, query=query, may_repeat=True)
+
+    def _post(self, *path: str, body: Mapping[str, object], may_repeat: bool = False) -> Any:
+        return self._door.ask("POST", *path, body=body, may_repeat=may_repeat)

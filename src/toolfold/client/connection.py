@@ -1,0 +1,241 @@
+"""Requests to the REST door, their answers, and what is tried again."""
+
+import http.client
+import json
+import random
+import selectors
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from toolfold.errors import BadInput, RequestFailed, ToolfoldError
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_FIRST_WAIT_S: Final = 0.1
+_BUSY: Final = frozenset({429, 502, 503})
+
+OnEvent = Callable[[str, Any], None]
+
+
+class Connection:
+    """Speaks with one door over one connection, which is opened when needed and kept.
+
+    Any thread may ask; they wait for each other. What is safe to repeat is asked again, after a
+    moment, when the connection breaks or the door is busy. What is not is repeated only while no
+    part of it was sent.
+    """
+
+    def __init__(self, url: str, *, key: str | None, timeout_s: float, retries: int) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise BadInput(f"The address of a door is like http://127.0.0.1:8765, not {url!r}.")
+        self._is_safe = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port
+        self._prefix = parts.path.rstrip("/").removesuffix("/mcp")
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._headers = {"User-Agent": "toolfold-client", "Accept": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._link: http.client.HTTPConnection | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens another."""
+        with self._lock:
+            self._drop()
+
+    def ask(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+        may_repeat: bool,
+    ) -> Any:
+        """Return what the door answers.
+
+        Raises:
+            ToolfoldError: It refused or failed: of the class that has the code it said.
+            RequestFailed: It cannot be reached, or what answers there is no toolfold.
+        """
+        address = self._address(path, query)
+        for attempt in range(self._retries + 1):
+            if attempt:
+                # Not all who were sent away come back at the same moment.
+                time.sleep(_FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
+            is_last = attempt == self._retries
+            try:
+                status, content = self._exchange(method, address, body)
+            except _NotSent as error:
+                if is_last:
+                    raise self._unreachable(error) from error
+                continue
+            except (OSError, http.client.HTTPException) as error:
+                if is_last or not may_repeat or isinstance(error, TimeoutError):
+                    raise self._unreachable(error) from error
+                continue
+            if status in _BUSY and may_repeat and not is_last:
+                continue
+            return _value(status, content)
+        raise AssertionError("the last attempt returns or raises")
+
+    def listen(self, *path: str, body: Mapping[str, object], on_event: OnEvent) -> None:
+        """Ask for a stream, on a connection of its own, and hand its events over as they come.
+
+        Raises:
+            ToolfoldError: As `ask`.
+        """
+        with closing(self._new_link()) as link:
+            try:
+                headers = {**self._headers, "Accept": "text/event-stream"}
+                self._send(link, "POST", self._address(path, None), body, headers)
+                response = link.getresponse()
+                if response.status >= 400:
+                    _value(response.status, response.read(_MOST_BYTES))
+                for event, value in _events(response):
+                    on_event(event, value)
+            except (_NotSent, OSError, http.client.HTTPException) as error:
+                raise self._unreachable(error) from error
+
+    def _exchange(
+        self, method: str, address: str, body: Mapping[str, object] | None
+    ) -> tuple[int, bytes]:
+        with self._lock:
+            if self._link is not None and _is_spent(self._link):
+                self._drop()
+            link = self._link = self._link or self._new_link()
+            try:
+                self._send(link, method, address, body, self._headers)
+                response = link.getresponse()
+                content = response.read(_MOST_BYTES + 1)
+            except BaseException:
+                self._drop()
+                raise
+            if response.will_close:
+                self._drop()
+        if len(content) > _MOST_BYTES:
+            raise RequestFailed(f"The answer has more than {_MOST_BYTES:,} bytes. Ask for less.")
+        return response.status, content
+
+    @staticmethod
+    def _send(
+        link: http.client.HTTPConnection,
+        method: str,
+        address: str,
+        body: Mapping[str, object] | None,
+        headers: Mapping[str, str],
+    ) -> None:
+        try:
+            if link.sock is None:
+                link.connect()
+        except OSError as error:
+            raise _NotSent(str(error)) from error
+        content = None if body is None else _encoded(body)
+        kind = {} if content is None else {"Content-Type": "application/json"}
+        link.request(method, address, body=content, headers={**headers, **kind})
+
+    def _new_link(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._is_safe else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=self._timeout_s)
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _address(self, path: tuple[str, ...], query: Mapping[str, object] | None) -> str:
+        given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        place = "/".join([self._prefix, *(quote(part, safe="") for part in path)])
+        return f"{place}?{urlencode(given)}" if given else place
+
+    def _unreachable(self, error: Exception) -> RequestFailed:
+        where = f"{self._host}:{self._port}" if self._port else self._host
+        return RequestFailed(
+            f"No answer from {where}: {str(error) or type(error).__name__}. "
+            "Does `toolfold serve` run there?"
+        )
+
+
+class _NotSent(Exception):
+    """No connection came about, so nothing was asked."""
+
+
+def _is_spent(link: http.client.HTTPConnection) -> bool:
+    """Whether the other side has closed a connection that we kept.
+
+    What is sent on it would be lost, and whether it was done could not be known.
+    """
+    if link.sock is None:
+        return True
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(link.sock, selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+def _encoded(body: Mapping[str, object]) -> bytes:
+    given = {name: value for name, value in body.items() if value is not None}
+    try:
+        return json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"This cannot be sent as JSON: {error}.") from error
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(map(str, value))
+    isoformat = getattr(value, "isoformat", None)
+    return str(isoformat()) if isoformat else str(value)
+
+
+def _value(status: int, content: bytes) -> Any:
+    """Return what an answer holds.
+
+    Raises:
+        ToolfoldError: It is a failure.
+    """
+    try:
+        answer = json.loads(content)
+        if status < 400:
+            return answer
+        error = answer["error"]
+        code, message = str(error["code"]), str(error["message"])
+    except (ValueError, TypeError, KeyError, RecursionError) as trouble:
+        shown = content[:100].decode(errors="replace")
+        raise RequestFailed(f"This is no answer of toolfold: {status} {shown!r}.") from trouble
+    raise failure_of(code, message)
+
+
+def failure_of(code: str, message: str) -> ToolfoldError:
+    """Return the error that has a code."""
+    kinds = {kind.code: kind for kind in _descendants(ToolfoldError)}
+    if code in kinds:
+        return kinds[code](message)
+    failure = RequestFailed(message)
+    failure.code = code
+    return failure
+
+
+def _descendants(kind: type[ToolfoldError]) -> Iterator[type[ToolfoldError]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == kind.__module__:
+            yield child
+            yield from _descendants(child)
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
+    """Read a stream of events."""
+    event = ""
+    while line := response.readline(_MOST_BYTES):
+        text = line.decode().rstrip("\r\n")
+        if text.startswith("event: "):
+            event = text.removeprefix("event: ")
+        elif text.startswith("data: "):
+            yield event, json.loads(text.removeprefix("data: "))

@@ -1,0 +1,240 @@
+"""Answer hooks: recall notes when a conversation begins or turns, record it when it ends."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from toolfold.config.hooks import HookSettings
+from toolfold.config.settings import Config
+from toolfold.embedding import Embedder
+from toolfold.entrypoints.hooks.cost import Asked, book, tokens_as_tool_calls
+from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace
+from toolfold.entrypoints.hooks.notes import Wanted, choose, fitted, line
+from toolfold.entrypoints.hooks.recording import record
+from toolfold.entrypoints.hooks.topics import Conversations, Subject
+from toolfold.errors import BadInput
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin
+from toolfold.jsontypes import JsonObject
+from toolfold.memory.background import in_background
+from toolfold.memory.memories import Memories, Place
+from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
+from toolfold.memory.ranking.words import telling_words
+from toolfold.relay.hook_text import asks_for_memory, fenced
+from toolfold.tokens import count_tokens
+
+IMPORTANT: Final = "important"
+"""The tag of notes that every conversation begins with."""
+
+_FROM_GIT: Final = 3
+_IMPORTANT: Final = 5
+_GIT_SCORE: Final = 0.35
+_FROM_PROMPT: Final = 3
+_LOOKED_AT: Final = 10
+_PROMPT_SCORE: Final = 0.6
+_PROMPT_SHARE: Final = 3
+_LONGEST_QUERY: Final = 2_000
+_HOW: Final = 'In execute_code, memory.get("HASH") returns the whole of a note.'
+
+Answer = dict[str, Any]
+Found = Sequence[CompactMemory | ExplainedMemory]
+
+
+class Hooks:
+    """Answers the hooks of any number of conversations, which it tells apart and follows."""
+
+    def __init__(
+        self,
+        memories: Memories,
+        embedder: Embedder | None = None,
+        *,
+        journal: Journal | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Without an embedder, no topic ever turns; without a journal, no ledger has it."""
+        self._memories = memories
+        self._journal = journal
+        self._embedder = embedder
+        self._clock = clock
+        self._conversations = Conversations()
+        self._git = Git()
+
+    async def answer(self, config: Config, request: JsonObject) -> Answer:
+        """Answer one hook; empty if it is switched off, or there is nothing to say.
+
+        `context` is for the model, `message` for the user; `remarks` tell what did not work and did
+        not matter, `notes`, `tokens` and `saved` what it came to.
+
+        Raises:
+            BadInput: There is no such hook.
+            StoreError: Memory does not answer.
+        """
+        hook, payload = request.get("hook"), _payload(request)
+        wanted = config.settings.hooks
+        match hook:
+            case "session-start":
+                return await self._begin(config, payload) if wanted.session_start else {}
+            case "prompt":
+                return await self._go_on(config, payload) if wanted.prompt else {}
+            case "pre-compact":
+                return await self._record(config, payload, "compaction", on=wanted.pre_compact)
+            case "session-end":
+                return await self._record(config, payload, "session end", on=wanted.session_end)
+        raise BadInput(f"There is no hook {hook!r}.")
+
+    async def _begin(self, config: Config, payload: dict[str, str]) -> Answer:
+        source = payload.get("source", "startup")
+        known = self._conversations.begin(payload.get("session_id", ""), source, now=self._clock())
+        if known is None:
+            return {}  # two hooks are installed for the same thing
+        search = _Search(self._memories, config)
+        git, listed = await self._look_around(config, search)
+        near = await search.find(git.query, limit=_FROM_GIT, min_score=_GIT_SCORE)
+        sources = [Wanted(near, share=3), *listed]
+        chosen = choose(sources, most=config.settings.hooks.notes)
+        answer = await _shown(config, chosen, search.asked, about=git.about)
+        known.saw(chosen[: answer.get("notes", 0)])
+        self._book(config, payload, "session-start", search, answer)
+        return answer | ({"remarks": list(git.remarks)} if git.remarks else {})
+
+    async def _look_around(
+        self, config: Config, search: "_Search"
+    ) -> tuple[GitContext, list[Wanted]]:
+        found: list[GitContext] = []
+        is_found = anyio.Event()
+
+        async def ask_git() -> None:
+            found.append(await self._git.read(_surroundings(config)))
+            is_found.set()
+
+        async with in_background(ask_git):
+            important = Wanted(await search.tagged(IMPORTANT, limit=_IMPORTANT), share=3)
+            recent = Wanted(await search.newest(limit=config.settings.hooks.notes), share=2)
+            await is_found.wait()
+        return found[0], [important, recent]
+
+    async def _go_on(self, config: Config, payload: dict[str, str]) -> Answer:
+        prompt = payload.get("prompt", "")[:_LONGEST_QUERY]
+        known = self._conversations.find(payload.get("session_id", ""))
+        has_turned = known.turns(await self._subject(prompt))
+        is_asked = asks_for_memory(prompt)
+        if not (has_turned or is_asked):
+            return {}
+        search = _Search(self._memories, config)
+        if is_asked:
+            found = await search.recall(prompt, limit=_LOOKED_AT)
+        else:
+            found = await search.find(prompt, limit=_LOOKED_AT, min_score=_PROMPT_SCORE)
+        chosen = [note for note in found if note.hash not in known.shown][:_FROM_PROMPT]
+        answer = await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
+        known.saw(chosen[: answer.get("notes", 0)])
+        self._book(config, payload, "prompt", search, answer)
+        return answer
+
+    def _book(
+        self, config: Config, payload: dict[str, str], hook: str, search: "_Search", answer: Answer
+    ) -> None:
+        if self._journal is not None and answer:
+            project = str(config.project or config.start_directory)
+            session = payload.get("session_id", "")
+            origin = Origin(client="hook", request=session, project=project)
+            book(self._journal, origin, hook, search.asked, answer["context"])
+
+    async def _subject(self, prompt: str) -> Subject:
+        words = frozenset(telling_words(prompt))
+        if self._embedder is None or not words:
+            return Subject(words=words, vector=())
+        [row] = await anyio.to_thread.run_sync(self._embedder.embed, [prompt])
+        return Subject(words=words, vector=tuple(float(part) for part in row))
+
+    async def _record(
+        self, config: Config, payload: dict[str, str], event: str, *, on: bool
+    ) -> Answer:
+        if not on:
+            return {}
+        remarks = await record(self._memories, config, payload, event=event, now=self._clock())
+        return {"remarks": list(remarks)} if remarks else {}
+
+
+class _Search:
+    """Asks memory, and notes what an agent would have had to ask."""
+
+    def __init__(self, memories: Memories, config: Config) -> None:
+        self._memories = memories
+        self._place = Place(config.namespace, config.settings.memory)
+        self.asked: list[Asked] = []
+
+    async def find(self, query: str, *, limit: int, min_score: float) -> Found:
+        if not query:
+            return ()
+        return await self._ask("search", {"query": query, "limit": limit, "min_score": min_score})
+
+    async def recall(self, query: str, *, limit: int) -> Found:
+        return await self._ask("recall", {"query": query, "limit": limit})
+
+    async def tagged(self, tag: str, *, limit: int) -> Found:
+        return await self._ask("search_by_tag", {"tags": tag, "limit": limit})
+
+    async def newest(self, *, limit: int) -> Found:
+        return await self._ask("list", {"limit": limit})
+
+    async def _ask(self, verb: str, arguments: JsonObject) -> Found:
+        result: CompactSearchResult = await self._memories.call(
+            self._place, f"memory.{verb}", arguments
+        )
+        self.asked.append(Asked(f"memory_{verb}", arguments, repr(result)))
+        return result.memories
+
+
+async def _shown(
+    config: Config,
+    chosen: Found,
+    asked: Sequence[Asked],
+    *,
+    about: str = "",
+    share: int = 1,
+) -> Answer:
+    """Return what the model shall read of notes, within the budget, and what that saves."""
+    settings = config.settings.hooks
+    project = (config.project or config.start_directory).name
+
+    def write(lines: Sequence[str]) -> str:
+        return fenced(lines, project=project, about=about, how=_HOW)
+
+    def work() -> Answer:
+        budget = settings.budget_tokens // share
+        text, count = fitted([line(note) for note in chosen], write, budget, count_tokens)
+        if not count:
+            return {}
+        tokens, instead = count_tokens(text), tokens_as_tool_calls(asked)
+        saved = instead - tokens
+        figures: Answer = {"notes": count, "tokens": tokens, "saved": saved}
+        return {"context": text, **figures} | _message(settings, count, tokens, instead, share)
+
+    return await anyio.to_thread.run_sync(work) if chosen else {}
+
+
+def _surroundings(config: Config) -> GitPlace:
+    return GitPlace(
+        directory=config.start_directory, search_path=config.search_path, home=config.home
+    )
+
+
+def _message(settings: HookSettings, count: int, tokens: int, instead: int, share: int) -> Answer:
+    if not settings.message or share > 1:
+        return {}
+    notes = "1 note" if count == 1 else f"{count} notes"
+    return {
+        "message": f"toolfold: {notes} from memory in {tokens:,} tokens; "
+        f"asking for them by tools would take {instead:,}."
+    }
+
+
+def _payload(request: JsonObject) -> dict[str, str]:
+    payload: Any = request.get("payload")
+    if not isinstance(payload, dict):
+        return {}
+    return {key: value for key, value in payload.items() if isinstance(value, str)}

@@ -1,0 +1,92 @@
+"""An app for each namespace that keys belong to, opened when its first request comes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolfold.app import App, running_app
+from toolfold.config.settings import Config
+from toolfold.entrypoints.http.callers import CALLER, Caller
+from toolfold.entrypoints.http.stack import mcp_endpoint
+from toolfold.entrypoints.mcp.server import make_server
+from toolfold.errors import StoreError
+
+_DOOR: Final = "http"
+"""The name of its clients in the journal: requests do not say which of them belong together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """What serves one namespace: nothing of another can be reached through it."""
+
+    app: App
+    mcp: ASGIApp
+
+
+class Tenants:
+    """Finds what serves a caller. Servers are shared by all; notes and MCP sessions are not."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._tenants: dict[str, Tenant] = {}
+        self._opening: dict[str, anyio.Event] = {}
+        self._owners: TaskGroup | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Own all of them for the length of this context."""
+        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_DOOR))
+        async with mcp_running(), anyio.create_task_group() as owners:
+            self._owners = owners
+            self._tenants[self._app.config.namespace] = Tenant(self._app, endpoint)
+            yield
+            owners.cancel_scope.cancel()
+
+    async def of(self, caller: Caller) -> Tenant:
+        """Return what serves a caller.
+
+        Raises:
+            StoreError: It could not be started.
+        """
+        namespace = caller.namespace or self._app.config.namespace
+        if namespace not in self._tenants:
+            await self._open(namespace)
+        if namespace not in self._tenants:
+            raise StoreError("What serves this key's namespace did not start; see the log.")
+        return self._tenants[namespace]
+
+    async def mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request to `/mcp`."""
+        tenant = await self.of(scope[CALLER])
+        await tenant.mcp(scope, receive, send)
+
+    async def _open(self, namespace: str) -> None:
+        assert self._owners is not None  # noqa: S101
+        if namespace not in self._opening:
+            self._opening[namespace] = anyio.Event()
+            self._owners.start_soon(self._own, namespace)
+        await self._opening[namespace].wait()
+
+    async def _own(self, namespace: str) -> None:
+        try:
+            config = in_namespace(self._app.config, namespace)
+            async with running_app(config, self._app.shared) as app:
+                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_DOOR))
+                async with mcp_running():
+                    self._tenants[namespace] = Tenant(app, endpoint)
+                    self._opening[namespace].set()
+                    await anyio.sleep_forever()
+        finally:
+            self._tenants.pop(namespace, None)
+            self._opening.pop(namespace).set()
+
+
+def in_namespace(config: Config, namespace: str) -> Config:
+    """Return a configuration whose notes belong to another namespace."""
+    memory = replace(config.settings.memory, namespace=namespace)
+    return replace(config, settings=replace(config.settings, memory=memory))

@@ -1,0 +1,1 @@
+"""The REST door: every tool in one registry, memory, runs."""

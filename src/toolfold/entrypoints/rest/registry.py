@@ -1,0 +1,209 @@
+"""All tools by category, in forms that cost few tokens. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from toolfold.catalog.binding import Parameter, merged, parameters_of, resolve
+from toolfold.catalog.catalog import ServerStatus
+from toolfold.catalog.names import words
+from toolfold.catalog.stubs import sentence, signature
+from toolfold.catalog.tool import Tool
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.memory.verbs import VERBS
+
+_OWN: Final[Mapping[str, str]] = {
+    "memory": "notes that last",
+    "events": "what happened when",
+    "graph": "entities, relations",
+    "documents": "files as notes",
+    "consolidation": "tidy notes",
+}
+"""What is built in."""
+
+_ACTIONS: Final = """
+    a add all and append archive assign browser by cancel check clear close complete convert copy
+    count create delete describe do download draft drop edit end execute export fetch fill filter
+    find for format from get handle in insert invite is leave list lookup make manage mark modify
+    move new of on open or patch post press print push put query read remove rename replace reply
+    resolve restore retrieve run save search select send set share start stop submit take the to
+    transform type update upload view wait watch with write
+"""
+_SUBJECTS: Final = 3
+_DISCOVERED_CHARS: Final = 40
+_MOST_DESCRIPTION_CHARS: Final = 4_000
+_MOST_TYPE_CHARS: Final = 200
+_MOST_DEPTH: Final = 3
+_MOST_CHOICES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category:
+    """Tools that belong together: those of one server, or of one part of what is built in."""
+
+    name: str
+    description: str
+    tools: tuple[Tool, ...] = ()
+
+
+class Registry:
+    """The tools of a catalog at one moment."""
+
+    def __init__(self, tools: Iterable[Tool], statuses: Iterable[ServerStatus]) -> None:
+        grouped: dict[str, list[Tool]] = {}
+        for tool in tools:
+            grouped.setdefault(category_of(tool), []).append(tool)
+        self.categories = {
+            name: Category(name=name, description=_about(name, found), tools=tuple(found))
+            for name, found in grouped.items()
+        }
+        for status in statuses:
+            name = _apart(status.module or status.name)
+            if name not in self.categories:
+                fault = f"not usable: {status.fault}" if status.fault else "still starting"
+                self.categories[name] = Category(name=name, description=fault)
+        self.total = sum(len(each.tools) for each in self.categories.values())
+
+    def discover(self, *, limit: int, offset: int) -> Json:
+        """Return every category with a few of its tools."""
+        longest = max((len(each.tools) for each in self.categories.values()), default=0)
+        end = offset + limit
+        return {
+            "categories": {
+                name: {
+                    "description": each.description,
+                    "count": len(each.tools),
+                    "tools": [_discovered(tool) for tool in each.tools[offset:end]],
+                }
+                for name, each in sorted(self.categories.items())
+            },
+            "total_tools": self.total,
+            "next_offset": end if end < longest else None,
+        }
+
+
+def category_of(tool: Tool) -> str:
+    """Return the category of a tool."""
+    return VERBS[tool.path].category if tool.is_built_in else _apart(tool.module)
+
+
+def _apart(module: str) -> str:
+    """Return the category of a server, which must not be one of ours."""
+    return f"{module}_mcp" if module in _OWN else module
+
+
+def _about(name: str, tools: Sequence[Tool]) -> str:
+    """Say what a category is about: servers do not say, so their tools must."""
+    if all(tool.is_built_in for tool in tools):
+        return _OWN.get(name, "built in")
+    beside = {*words(name), *_ACTIONS.split()}
+    subjects = Counter(
+        _singular(word)
+        for tool in tools
+        for word in dict.fromkeys(words(tool.function))
+        if word not in beside and len(word) > 1
+    )
+    return ", ".join(word for word, _ in subjects.most_common(_SUBJECTS)) or "tools"
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _discovered(tool: Tool) -> Json:
+    return {"name": tool.path, "description": sentence(tool, max_chars=_DISCOVERED_CHARS)}
+
+
+def listed(tool: Tool) -> Json:
+    """Return a tool in one line."""
+    return {"name": tool.path, "category": category_of(tool), "description": sentence(tool)}
+
+
+def described(tool: Tool, seen: str | None) -> JsonObject:
+    """Return how to call a tool. `seen` is what it was seen to return."""
+    parameters = parameters_of(tool)
+    root = tool.listed.input_schema
+    return {
+        "name": tool.path,
+        "category": category_of(tool),
+        "description": tool.listed.description[:_MOST_DESCRIPTION_CHARS],
+        "call": signature(tool),
+        "parameters": [_parameter(each, root) for each in parameters.listed],
+        "takes_others": parameters.takes_others,
+        "returns": _returned(tool, seen),
+        "example": {
+            "arguments": {
+                each.name: _sample(merged(each.schema, root), each.name)
+                for each in parameters.listed
+                if each.required
+            }
+        },
+        "read_only": tool.listed.read_only,
+        "destructive": bool(tool.listed.destructive),
+        "idempotent": tool.listed.idempotent,
+    }
+
+
+def _parameter(parameter: Parameter, root: JsonObject) -> Json:
+    found = merged(parameter.schema, root)
+    schema = found if isinstance(found, dict) else {}
+    said = schema.get("description")
+    shown: JsonObject = {
+        "name": parameter.name,
+        "type": type_words(schema, root),
+        "required": parameter.required,
+        "description": said[:_MOST_DESCRIPTION_CHARS] if isinstance(said, str) else "",
+    }
+    return shown | {"default": schema["default"]} if "default" in schema else shown
+
+
+def _returned(tool: Tool, seen: str | None) -> str:
+    if tool.listed.returned is not None:
+        return tool.listed.returned.type
+    if (schema := tool.listed.output_schema) is not None:
+        return type_words(schema, schema)
+    return f"seen to return {seen}" if seen else "any"
+
+
+def type_words(schema: Json, root: JsonObject) -> str:
+    """Say of what type a value is, as short as can be; `root` is what references lead into."""
+    return _words_of(schema, root, depth=0)[:_MOST_TYPE_CHARS]
+
+
+def _words_of(found: Json, root: JsonObject, *, depth: int) -> str:
+    schema = resolve(found, root)
+    if not isinstance(schema, dict) or depth > _MOST_DEPTH:
+        return "any"
+    if isinstance(choices := schema.get("enum"), list):
+        return "one of " + ", ".join(map(str, choices[:_MOST_CHOICES]))
+    for union in ("anyOf", "oneOf"):
+        if isinstance(parts := schema.get(union), list):
+            said = [_words_of(part, root, depth=depth + 1) for part in parts[:_MOST_CHOICES]]
+            return " or ".join(dict.fromkeys(said))
+    kinds = schema.get("type", "any")
+    items = schema.get("items")
+    words_by_kind = [str(kind) for kind in (kinds if isinstance(kinds, list) else [kinds])]
+    if items is not None and "array" in words_by_kind:
+        of_items = f"array of {_words_of(items, root, depth=depth + 1)}"
+        words_by_kind[words_by_kind.index("array")] = of_items
+    return " or ".join(words_by_kind)
+
+
+_SAMPLES: Final[Mapping[str, Json]] = {
+    "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None,
+}  # fmt: skip
+
+
+def _sample(found: Json, name: str) -> Json:
+    """Return a value that a parameter could have."""
+    schema = found if isinstance(found, dict) else {}
+    for key in ("default", "example", "const"):
+        if key in schema:
+            return schema[key]
+    for key in ("examples", "enum"):
+        if isinstance(values := schema.get(key), list) and values:
+            return values[0]
+    kind = schema.get("type")
+    first = kind[0] if isinstance(kind, list) and kind else kind
+    return _SAMPLES.get(str(first), name)

@@ -1,0 +1,144 @@
+"""What ran: the journal, for those whose runs they were."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any, Final, TypeVar
+
+import anyio.to_thread
+
+from toolfold.entrypoints.rest.operations import (
+    Operation,
+    Visit,
+    closed_object,
+    page_of,
+    paging,
+    whole_object,
+)
+from toolfold.entrypoints.rest.schemas import schema_of
+from toolfold.errors import NotFound, StoreError
+from toolfold.execution.runs import Call, Ending, Run, find, newest
+from toolfold.execution.runsdb import open_for_reading
+from toolfold.jsontypes import Json, JsonObject
+
+_Read = TypeVar("_Read")
+_MOST: Final = 500
+_TEXT: Final[JsonObject] = {"type": "string"}
+_SUMMARY: Final[JsonObject] = {
+    "id": _TEXT,
+    "began_at": {"type": "number"},
+    "client": _TEXT,
+    "project": _TEXT,
+    "code": _TEXT,
+    "call_count": {"type": "integer"},
+    "failure": {"type": ["string", "null"]},
+    "is_ended": {"type": "boolean"},
+}
+
+
+def run_operations() -> list[Operation]:
+    """Return all of them."""
+    return [
+        Operation(
+            method="GET",
+            path="/runs",
+            summary="Runs, newest first; those of a key are seen by its holder alone.",
+            tag="runs",
+            takes=closed_object(
+                {
+                    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "default": 20},
+                    "before": {"type": "string", "description": "The id of the last one seen."},
+                }
+            ),
+            returns=whole_object(
+                {
+                    "runs": {"type": "array", "items": whole_object(_SUMMARY)},
+                    "next_before": {"type": ["string", "null"]},
+                }
+            ),
+            answer=_list,
+        ),
+        Operation(
+            method="GET",
+            path="/runs/{id}",
+            summary="One run by the beginning of its id, with a page of its calls.",
+            tag="runs",
+            takes=closed_object(
+                {"id": {"type": "string", "minLength": 1}, **paging(100, _MOST)}, required=("id",)
+            ),
+            returns=page_of(
+                "calls",
+                schema_of(Call),
+                run=whole_object({**_SUMMARY, "ending": schema_of(Ending | None)}),
+            ),
+            answer=_show,
+        ),
+    ]
+
+
+async def _list(visit: Visit, arguments: JsonObject) -> Json:
+    limit: Any = arguments.get("limit", 20)
+    before: Any = arguments.get("before")
+    found = await _read(
+        visit, lambda journal: newest(journal, limit + 1, client=_own(visit), before=before)
+    )
+    shown = (found or [])[:limit]
+    more = len(found or []) > limit
+    return {
+        "runs": [_summary(run) for run in shown],
+        "next_before": shown[-1].id if more else None,
+    }
+
+
+async def _show(visit: Visit, arguments: JsonObject) -> Json:
+    wanted = str(arguments["id"])
+    run = await _read(visit, lambda journal: find(journal, wanted, client=_own(visit)))
+    if run is None:
+        raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
+    limit: Any = arguments.get("limit", 100)
+    offset: Any = arguments.get("offset", 0)
+    calls = run.calls[offset : offset + limit]
+    end = offset + len(calls)
+    ending = asdict(run.ending) if run.ending else None
+    return {
+        "run": {**_summary(run), "ending": ending},
+        "calls": [asdict(call) for call in calls],
+        "total": len(run.calls),
+        "next_offset": end if calls and end < len(run.calls) else None,
+    }
+
+
+def _own(visit: Visit) -> str | None:
+    """Return whose runs may be seen; None for everybody's, which is for the user alone."""
+    return visit.client if visit.key else None
+
+
+def _summary(run: Run) -> JsonObject:
+    return {
+        "id": run.id,
+        "began_at": run.began_at,
+        "client": run.origin.client,
+        "project": run.origin.project,
+        "code": run.code.head,
+        "call_count": run.call_count,
+        "failure": run.ending.failure if run.ending else None,
+        "is_ended": run.ending is not None,
+    }
+
+
+async def _read(visit: Visit, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
+    """Ask the journal from a thread; None if there is none."""
+    path = visit.app.config.directories.data / "runs.db"
+
+    def ask() -> _Read | None:
+        connection = open_for_reading(path)
+        if connection is None:
+            return None
+        try:
+            with closing(connection):
+                return read(connection)
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal cannot be read: {error}") from error
+
+    return await anyio.to_thread.run_sync(ask)

@@ -1,0 +1,232 @@
+"""The registry: find tools, read about them, call them."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolfold.catalog.binding import bind
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.results import Blob
+from toolfold.catalog.tool import Tool
+from toolfold.entrypoints.rest.operations import (
+    Operation,
+    Visit,
+    closed_object,
+    page_of,
+    paging,
+    whole_object,
+)
+from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
+from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.journal import JournaledRun
+from toolfold.execution.report import render
+from toolfold.jsontypes import Json, JsonObject, plain
+
+_DISCOVERED: Final = 1
+_MOST: Final = 500
+_TEXT: Final[JsonObject] = {"type": "string"}
+_NAME: Final[JsonObject] = {
+    "type": "string",
+    "minLength": 1,
+    "examples": ["memory.health", "memory.recall"],
+    "description": "As `/tools/list` has it: `github.create_issue`.",
+}
+_LISTED: Final = whole_object({"name": _TEXT, "category": _TEXT, "description": _TEXT})
+_PARAMETER: Final = closed_object(
+    {
+        "name": _TEXT,
+        "type": _TEXT,
+        "required": {"type": "boolean"},
+        "description": _TEXT,
+        "default": {},
+    },
+    required=("name", "type", "required", "description"),
+)
+_CATEGORY: Final = whole_object(
+    {
+        "description": _TEXT,
+        "count": {"type": "integer"},
+        "tools": {"type": "array", "items": whole_object({"name": _TEXT, "description": _TEXT})},
+    }
+)
+
+
+class ToolOperations:
+    """Answers what is asked of tools. What was counted is kept until the catalog changes."""
+
+    def __init__(self) -> None:
+        self._registries: dict[int, tuple[Mapping[str, str], Registry]] = {}
+
+    def operations(self) -> list[Operation]:
+        """Return all of them."""
+        return [
+            Operation(
+                method="GET",
+                path="/tools/discover",
+                summary="Every category, and a few of its tools.",
+                tag="tools",
+                takes=closed_object(paging(_DISCOVERED, _MOST)),
+                returns=whole_object(
+                    {
+                        "categories": {"type": "object", "additionalProperties": _CATEGORY},
+                        "total_tools": {"type": "integer"},
+                        "next_offset": {"type": ["integer", "null"]},
+                    }
+                ),
+                answer=self._discover,
+            ),
+            Operation(
+                method="GET",
+                path="/tools/list",
+                summary="Tools, of a category or all; with a query those that fit it, best first.",
+                tag="tools",
+                takes=closed_object({"category": _TEXT, "query": _TEXT, **paging(50, _MOST)}),
+                returns=page_of("tools", _LISTED),
+                answer=self._list,
+            ),
+            Operation(
+                method="GET",
+                path="/tools/{name}",
+                summary="How to call a tool: parameters, what it returns, an example.",
+                tag="tools",
+                takes=closed_object({"name": _NAME}, required=("name",)),
+                returns=_described_schema(),
+                answer=_describe,
+            ),
+            Operation(
+                method="POST",
+                path="/tools/{name}/execute",
+                summary="Call a tool. The journal has it as a run of one call.",
+                tag="tools",
+                takes=closed_object(
+                    {"name": _NAME, "arguments": {"type": "object"}}, required=("name",)
+                ),
+                returns=whole_object({"run_id": _TEXT, "result": {}, "blobs": {"type": "object"}}),
+                answer=_execute,
+                calls_tools=True,
+            ),
+        ]
+
+    async def _discover(self, visit: Visit, arguments: JsonObject) -> Json:
+        limit, offset = _page(arguments, _DISCOVERED)
+        return (await self._registry(visit)).discover(limit=limit, offset=offset)
+
+    async def _list(self, visit: Visit, arguments: JsonObject) -> Json:
+        limit, offset = _page(arguments, 50)
+        found = await self._found(visit, arguments)
+        shown = found[offset : offset + limit]
+        end = offset + len(shown)
+        return {
+            "tools": [listed(tool) for tool in shown],
+            "total": len(found),
+            "next_offset": end if shown and end < len(found) else None,
+        }
+
+    async def _found(self, visit: Visit, arguments: JsonObject) -> list[Tool]:
+        registry = await self._registry(visit)
+        category, query = arguments.get("category"), arguments.get("query")
+        if category is not None and category not in registry.categories:
+            names = ", ".join(sorted(registry.categories))
+            raise NotFound(f"No category is named {category!r}. There are {names}.")
+        if query:
+            hits = await visit.app.discovery.find(str(query), limit=registry.total)
+            return [tool for tool in hits.hits if category in (None, category_of(tool))]
+        if category is not None:
+            return list(registry.categories[str(category)].tools)
+        return [tool for _, each in sorted(registry.categories.items()) for tool in each.tools]
+
+    async def _registry(self, visit: Visit) -> Registry:
+        await visit.app.discovery.learn()
+        catalog = visit.app.catalog
+        known = self._registries.get(id(catalog))
+        statuses = catalog.statuses()
+        is_settled = all(status.tools is not None for status in statuses)
+        if known and known[0] is catalog.modules and is_settled:
+            return known[1]
+        registry = Registry(catalog.tools, statuses)
+        if is_settled:
+            self._registries[id(catalog)] = catalog.modules, registry
+        return registry
+
+
+async def _describe(visit: Visit, arguments: JsonObject) -> Json:
+    tool = await _tool(visit, arguments)
+    return described(tool, visit.app.catalog.seen(tool))
+
+
+async def _execute(visit: Visit, arguments: JsonObject) -> Json:
+    tool = await _tool(visit, arguments)
+    given: Any = arguments.get("arguments", {})
+    journal = visit.app.shared.journal
+    trouble: ToolfoldError | None = None
+    result: Json = None
+    code = f"# A client called {tool.path} over REST."
+    with journal.begin(visit.origin, code, kind="request") as run:
+        call = _Call(visit.app.catalog, run)
+        try:
+            result = await call.answer(tool, given)
+        except ToolfoldError as error:
+            trouble = error
+        reply = render(result) if trouble is None else str(trouble)
+        run.end(failure=None if trouble is None else "error", reply=reply)
+    if trouble is not None:
+        raise trouble
+    return {"run_id": run.id, "result": result, "blobs": call.blobs}
+
+
+class _Call:
+    """One call, as it happens. Images and binaries come beside its result."""
+
+    def __init__(self, catalog: Catalog, run: JournaledRun) -> None:
+        self._catalog = catalog
+        self._run = run
+        self.blobs: JsonObject = {}
+
+    async def answer(self, tool: Tool, given: JsonObject) -> Json:
+        """Return what the tool answers."""
+        with self._run.call(tool.path, given) as journaled:
+            journaled.arguments = bind(tool, (), given)
+            answer = await self._catalog.call(
+                tool, journaled.arguments, keep=self._keep, on_wait=lambda _why, _seconds: None
+            )
+            journaled.answer = plain(answer.value)
+        return journaled.answer
+
+    def _keep(self, blob: Blob) -> Json:
+        name = f"{blob.mime_type.partition('/')[0]}_{len(self.blobs) + 1}"
+        self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
+        return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
+
+
+async def _tool(visit: Visit, arguments: JsonObject) -> Tool:
+    """Return the tool that is asked for, once its server has said what it has."""
+    catalog, name = visit.app.catalog, str(arguments["name"])
+    try:
+        return catalog.find(name)
+    except NotFound:
+        await visit.app.discovery.learn()
+    return catalog.find(name)
+
+
+def _page(arguments: JsonObject, default: int) -> tuple[int, int]:
+    limit: Any = arguments.get("limit", default)
+    offset: Any = arguments.get("offset", 0)
+    return limit, offset
+
+
+def _described_schema() -> JsonObject:
+    flag: JsonObject = {"type": "boolean"}
+    return whole_object(
+        {
+            "name": _TEXT,
+            "category": _TEXT,
+            "description": _TEXT,
+            "call": _TEXT,
+            "parameters": {"type": "array", "items": _PARAMETER},
+            "takes_others": flag,
+            "returns": _TEXT,
+            "example": whole_object({"arguments": {"type": "object"}}),
+            "read_only": flag,
+            "destructive": flag,
+            "idempotent": flag,
+        }
+    )

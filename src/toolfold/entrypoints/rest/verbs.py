@@ -1,0 +1,178 @@
+"""Memory, events, the graph, documents and consolidation, as resources of the REST door."""
+
+from typing import Any, Final
+
+from toolfold.app import guest_place
+from toolfold.entrypoints.rest.operations import (
+    Operation,
+    Visit,
+    closed_object,
+    page_of,
+    paging,
+    whole_object,
+)
+from toolfold.entrypoints.rest.schemas import returned_schema
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.memory import definitions
+from toolfold.memory.forms import as_json
+from toolfold.memory.inputs import MAX_LIMIT, MAX_NAME_CHARS, MAX_QUERY_CHARS
+from toolfold.memory.verbs import VERBS
+
+_NAME: Final[JsonObject] = {"minLength": 1, "maxLength": MAX_NAME_CHARS}
+_SHARE: Final[JsonObject] = {"minimum": 0, "maximum": 1}
+_COUNT: Final[JsonObject] = {"minimum": 0, "maximum": MAX_LIMIT}
+_BOUNDS: Final[dict[str, JsonObject]] = {
+    "content": {"minLength": 1},
+    "days_back": {"exclusiveMinimum": 0, "maximum": 100_000},
+    "depth": {"minimum": 1, "maximum": 10},
+    "duration_ms": {"minimum": 0},
+    "event_type": _NAME,
+    "id": _NAME,
+    "k": _COUNT,
+    "limit": _COUNT,
+    "memory_type": _NAME,
+    "min_score": _SHARE,
+    "offset": {"minimum": 0, "maximum": 2**53, "default": 0},
+    "outcome": _NAME,
+    "path": {"minLength": 1},
+    "pattern": {"minLength": 1},
+    "position": {"minimum": -(2**53), "maximum": 2**53},
+    "quality": _SHARE,
+    "query": {"maxLength": MAX_QUERY_CHARS},
+    "session_id": _NAME,
+    "thread": _NAME,
+}
+"""What verbs refuse anyhow, for those who read the description."""
+
+
+def verb_operations() -> list[Operation]:
+    """Return all of them."""
+    return [
+        _paged("GET", "/memory/notes", "memory.list", "memories"),
+        _of("POST", "/memory/notes", "memory.store", wrap="hash", status=201),
+        _of("GET", "/memory/notes/{hash}", "memory.get"),
+        _of("PATCH", "/memory/notes/{hash}", "memory.update", wrap="hash"),
+        _of("DELETE", "/memory/notes/{hash}", "memory.delete", wrap="deleted"),
+        _of("GET", "/memory/notes/{hash}/history", "memory.history", wrap="versions"),
+        _of("POST", "/memory/notes/{hash}/restore", "memory.restore", wrap="restored"),
+        _of("GET", "/memory/search", "memory.search"),
+        _of("GET", "/memory/recall", "memory.recall"),
+        _of("GET", "/memory/health", "memory.health"),
+        _paged("GET", "/documents", "memory.documents", "documents"),
+        _of("POST", "/documents", "memory.ingest"),
+        _of("DELETE", "/documents", "memory.forget_document", wrap="forgotten"),
+        _of("GET", "/events", "memory.recall_events"),
+        _of("POST", "/events", "memory.record_event", wrap="id", status=201),
+        _of("GET", "/events/{id}", "memory.get_event"),
+        _of("POST", "/graph/entities", "graph.create_entity", status=201),
+        _of("POST", "/graph/relations", "graph.create_relations", status=201),
+        _part_of_graph("entities", ["name", "entityType", "observations"]),
+        _part_of_graph("relations", ["from", "to", "relationType"]),
+        _of("GET", "/graph/search", "graph.search_graph"),
+        _of("GET", "/graph/neighbors", "graph.neighbors"),
+        _of("GET", "/graph/path", "graph.shortest_path"),
+        _of("GET", "/consolidation", "memory.consolidations", wrap="consolidations"),
+        _of("POST", "/consolidation", "memory.consolidate"),
+        _of("POST", "/consolidation/{id}/undo", "memory.undo"),
+    ]
+
+
+def _of(
+    method: str, path: str, verb_path: str, *, wrap: str | None = None, status: int = 200
+) -> Operation:
+    """Return a verb as an operation; `wrap` names what is no object."""
+    verb = VERBS[verb_path]
+    returns = returned_schema(verb)
+
+    async def answer(visit: Visit, arguments: JsonObject) -> Json:
+        value = await _call(visit, verb_path, arguments)
+        return {wrap: value} if wrap else value
+
+    return Operation(
+        method=method,
+        path=path,
+        summary=definitions.description(verb).partition("\n")[0],
+        tag=verb.category,
+        takes=_taken(method, verb_path, path),
+        returns=whole_object({wrap: returns}) if wrap else returns,
+        answer=answer,
+        status=status,
+    )
+
+
+def _paged(method: str, path: str, verb_path: str, items: str) -> Operation:
+    """Return a verb that lists as an operation; the answer says where the next page begins."""
+    whole = _of(method, path, verb_path)
+    schemas: Any = whole.returns["properties"]
+
+    async def answer(visit: Visit, arguments: JsonObject) -> Json:
+        found: Any = await _call(visit, verb_path, arguments)
+        offset: Any = arguments.get("offset", 0)
+        return _page(items, found[items], found["total"], offset)
+
+    return Operation(
+        method=method,
+        path=path,
+        summary=whole.summary,
+        tag=whole.tag,
+        takes=whole.takes,
+        returns=page_of(items, schemas[items]["items"]),
+        answer=answer,
+    )
+
+
+def _part_of_graph(part: str, fields: list[str]) -> Operation:
+    """Return the pages of all entities, or of all relations."""
+    item = closed_object({name: {} for name in fields}, required=tuple(fields))
+
+    async def answer(visit: Visit, arguments: JsonObject) -> Json:
+        graph: Any = await _call(visit, "graph.read_graph", {})
+        offset: Any = arguments.get("offset", 0)
+        limit: Any = arguments.get("limit", 100)
+        return _page(part, graph[part][offset : offset + limit], len(graph[part]), offset)
+
+    return Operation(
+        method="GET",
+        path=f"/graph/{part}",
+        summary=f"Return the {part} of the graph, in the order of making.",
+        tag="graph",
+        takes=closed_object(paging(100, MAX_LIMIT)),
+        returns=page_of(part, item),
+        answer=answer,
+    )
+
+
+def _page(name: str, items: list[Json], total: int, offset: int) -> Json:
+    end = offset + len(items)
+    return {name: items, "total": total, "next_offset": end if items and end < total else None}
+
+
+async def _call(visit: Visit, verb_path: str, arguments: JsonObject) -> Json:
+    """Call a verb as guest code would: only files that the user allows are read."""
+    place = guest_place(visit.app.config)
+    return as_json(await visit.app.shared.memories.call(place, verb_path, arguments))
+
+
+def _taken(method: str, verb_path: str, path: str) -> JsonObject:
+    schema = definitions.input_schema(VERBS[verb_path])
+    properties: Any = schema["properties"]
+    required: Any = schema["required"]
+    in_path = [name for name in properties if f"{{{name}}}" in path]
+    in_body = method in {"POST", "PATCH"}
+    bounded: JsonObject = {
+        name: (described if in_body else _in_address(described)) | _bounds(verb_path, name)
+        for name, described in properties.items()
+    }
+    return closed_object(bounded, required=tuple(dict.fromkeys([*required, *in_path])))
+
+
+def _bounds(verb_path: str, name: str) -> JsonObject:
+    """Return what is known of a parameter. An event may have happened without a word."""
+    if (verb_path, name) == ("memory.record_event", "content"):
+        return {}
+    return _BOUNDS.get(name, {})
+
+
+def _in_address(schema: JsonObject) -> JsonObject:
+    """Return how a parameter is written in an address: several texts are one, with commas."""
+    return {"type": "string"} if schema.get("type") == ["string", "array"] else schema

@@ -1,0 +1,138 @@
+"""`toolfold install claude --hooks`: what it does to the settings of Claude Code."""
+
+import json
+from pathlib import Path
+
+import pytest
+from machine import Machine
+
+EVENTS = ["SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"]
+SETTINGS = """\
+{
+    // mine
+    "model": "opus",
+    "hooks": {
+        "SessionStart": [
+            { "hooks": [{ "type": "command", "command": "echo hello" }] }   // greet
+        ],
+        "Stop": [{ "hooks": [{ "type": "command", "command": "say done" }] }],
+    },
+    "permissions": { "allow": ["Bash(ls)"] },
+}
+"""
+
+
+def settings(machine: Machine, scope: str = "--user") -> Path:
+    if scope == "--project":
+        return machine.project / ".claude/settings.local.json"
+    return machine.home / ".claude/settings.json"
+
+
+def written(path: Path) -> dict[str, list[dict[str, list[dict[str, str]]]]]:
+    found: dict[str, list[dict[str, list[dict[str, str]]]]] = json.loads(path.read_text())["hooks"]
+    return found
+
+
+@pytest.mark.parametrize("scope", ["--user", "--project"])
+def test_hooks_are_put_where_there_are_no_settings_and_taken_out_again(
+    machine: Machine, scope: str
+) -> None:
+    before = machine.state()
+
+    installed = machine.run("install", "claude", scope, "--hooks")
+    path = settings(machine, scope)
+    hooks = written(path)
+    undone = machine.run("uninstall", "claude", scope)
+
+    assert (installed.status, installed.err, undone.status, undone.err) == (0, "", 0, "")
+    assert f"adds        4 session hooks: {path}" in installed.out
+    assert list(hooks) == EVENTS
+    commands = [hooks[event][0]["hooks"][0]["command"] for event in EVENTS]
+    assert [command.rpartition("toolfold hook ")[2] for command in commands] == [
+        "session-start",
+        "prompt",
+        "pre-compact",
+        "session-end",
+    ]
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_hooks_of_others_stay_and_uninstall_restores_every_byte(
+    machine: Machine, newline: str
+) -> None:
+    path = settings(machine)
+    path.parent.mkdir()
+    text = SETTINGS.replace("\n", newline).encode()
+    path.write_bytes(text)
+
+    machine.run("install", "claude", "--hooks")
+    folded = path.read_bytes().decode()
+    again = machine.run("install", "claude", "--hooks")
+
+    assert "echo hello" in folded
+    assert "say done" in folded
+    assert folded.count("toolfold hook") == 4
+    assert "// mine" in folded
+    assert '"permissions": { "allow": ["Bash(ls)"] },' in folded
+    assert "hooks       nothing to change" in again.out
+    assert path.read_bytes().decode() == folded
+    machine.run("uninstall", "claude")
+    assert path.read_bytes() == text
+
+
+def test_what_was_changed_since_stays(machine: Machine) -> None:
+    path = settings(machine)
+    path.parent.mkdir()
+    path.write_text(SETTINGS)
+    machine.run("install", "claude", "--hooks")
+    path.write_text(path.read_text().replace('"opus"', '"sonnet"'))
+
+    machine.run("uninstall", "claude")
+
+    text = path.read_text()
+    assert '"sonnet"' in text
+    assert "echo hello" in text
+    assert "toolfold" not in text
+    assert "SessionEnd" not in text
+
+
+def test_without_the_option_settings_are_left_alone(machine: Machine) -> None:
+    machine.run("install", "claude")
+
+    assert not settings(machine).exists()
+
+
+def test_a_dry_run_shows_the_hooks_and_changes_nothing(machine: Machine) -> None:
+    before = machine.state()
+
+    ran = machine.run("install", "claude", "--hooks", "--dry-run")
+
+    assert "4 session hooks" in ran.out
+    assert "SessionStart" in ran.out
+    assert machine.state() == before
+
+
+@pytest.mark.parametrize(
+    "text", ['{"hooks": {"SessionStart": 5}}', '{"hooks": [1]}', "{not json", '{"a": 1, "a": 2}']
+)
+def test_settings_that_cannot_be_edited_are_named_and_left_alone(
+    machine: Machine, text: str
+) -> None:
+    path = settings(machine)
+    path.parent.mkdir()
+    path.write_text(text)
+    before = machine.state()
+
+    ran = machine.run("install", "claude", "--hooks")
+
+    assert ran.status == 2
+    assert str(path) in ran.err
+    assert machine.state() == before
+
+
+def test_other_clients_have_no_hooks_and_say_so(machine: Machine) -> None:
+    ran = machine.run("install", "cursor", "--hooks")
+
+    assert ran.status == 0
+    assert "toolfold has hooks for claude alone" in ran.out
