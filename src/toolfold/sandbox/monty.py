@@ -23,15 +23,9 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import (
-    BadCall,
-    NotFound,
-    RunError,
-    ToolfoldError,
-    UpstreamTimedOut,
-    ValueRejected,
-)
+from toolfold.errors import RunError, ToolfoldError, ValueRejected
 from toolfold.sandbox.drive import Drive, Host
+from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
 from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
@@ -133,7 +127,7 @@ class MontySession:
     ) -> GuestOutcome:
         """Run `program`; see `Session.run`."""
         if self._is_over:
-            return GuestOutcome(failure=_SESSION_OVER)
+            return GuestOutcome(failure=SESSION_OVER)
         clock = clock or PausableClock(self._limits.wall_time_s)
         # Functions of earlier programs are called from later ones: keep what each awaits, under
         # the name that the interpreter gives its source.
@@ -150,23 +144,11 @@ class MontySession:
                 calls.cancel_scope.deadline = -math.inf
             else:
                 clock.attach(calls.cancel_scope)
-            self._is_over = drive.was_stopped or _ends_session(outcome.failure)
+            self._is_over = drive.was_stopped or ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
-            return replace(outcome, failure=_out_of_time(clock.limit_s))
+            return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
-
-
-def _ends_session(failure: Failure | None) -> bool:
-    """Whether the worker is gone, or its memory not to be relied on."""
-    return failure is not None and failure.kind in {"crash", "memory", "timeout"}
-
-
-_SESSION_OVER: Final = Failure(
-    kind="crash",
-    message="An earlier run was stopped, and the session's variables are lost with it. "
-    "The next run starts afresh.",
-)
 
 
 @asynccontextmanager
@@ -180,7 +162,7 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
         try:
             with clock.limiting():
                 await anyio.sleep_forever()
-            drive.stop(_out_of_time(clock.limit_s))
+            drive.stop(out_of_time(clock.limit_s))
         except anyio.get_cancelled_exc_class():
             drive.stop(Failure(kind="cancelled", message="The run was cancelled."))
             raise
@@ -190,13 +172,6 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
         yield
         drive.finished = True
         watchers.cancel_scope.cancel()
-
-
-def _out_of_time(wall_time_s: float) -> Failure:
-    return Failure(
-        kind="timeout",
-        message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
-    )
 
 
 class _Switchboard:
@@ -250,18 +225,5 @@ class _Switchboard:
             self._drive.stop(Failure(kind=kind, message=str(error)))
             return
         except ToolfoldError as error:
-            answer = {"exc_type": _guest_exception(error), "message": str(error)}
+            answer = {"exc_type": guest_exception(error), "message": str(error)}
         self._drive.answers.put((call_id, answer))
-
-
-def _guest_exception(error: ToolfoldError) -> str:
-    """Name the exception that guest code sees; classes of ours could not be caught by name."""
-    match error:
-        case UpstreamTimedOut():
-            return "TimeoutError"
-        case BadCall():
-            return "TypeError"
-        case NotFound():
-            return "NameError"
-        case _:
-            return "RuntimeError"

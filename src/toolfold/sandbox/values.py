@@ -38,18 +38,16 @@ def admit(value: object, budget: ValueBudget) -> Json:
     Raises:
         ValueRejected: The value is over budget, or holds what JSON cannot carry.
     """
-    return _Walk(budget, strict=True).visit(value, 0)
+    return Walk(budget, strict=True).visit(value, 0)
 
 
 def admit_for_display(value: object, budget: ValueBudget) -> Json:
     """As `admit`, but what JSON cannot carry becomes its description instead of an error."""
-    return _Walk(budget, strict=False).visit(value, 0)
+    return Walk(budget, strict=False).visit(value, 0)
 
 
-class _Walk:
+class Walk:
     """One pass over one value, spending one budget."""
-
-    __slots__ = ("_budget", "_nodes", "_size", "_strict")
 
     def __init__(self, budget: ValueBudget, *, strict: bool) -> None:
         self._budget = budget

@@ -1,0 +1,211 @@
+"""What runs inside: take programs from the host, run them, say what came of them.
+
+Nothing here is trusted by the host. It is written for code that means well, and bounds nothing:
+the walls and the host do. Standard library only.
+"""
+
+import ast
+import asyncio
+import builtins
+import inspect
+import io
+import linecache
+import os
+import resource
+import sys
+import traceback
+import types
+import warnings
+from contextlib import suppress
+from typing import Any, Final
+
+from toolfold.errors import ValueRejected
+from toolfold.sandbox.cpython import calls, files, frames
+from toolfold.sandbox.cpython.bridge import Bridge
+from toolfold.sandbox.cpython.calls import PROGRAM, Caller, Sites
+from toolfold.sandbox.cpython.frames import write_json
+from toolfold.sandbox.cpython.loop import GuestLoop
+from toolfold.sandbox.cpython.plain import to_show
+from toolfold.sandbox.values import ValueBudget
+
+_HERE: Final = os.path.dirname(__file__)
+_MESSAGE_CHARS: Final = 4_000
+_TRACEBACK_CHARS: Final = 8_000
+_FRAMES: Final = 30  # how deep our own functions are below the program's first line
+
+Failure = tuple[str, str, str, int]
+"""Kind, message, traceback, line."""
+
+
+def serve(descriptor: int, *, base_bytes: int) -> None:
+    """Run what the host sends, until it is gone."""
+    bridge = Bridge(descriptor)
+    loop = GuestLoop(bridge)
+    asyncio.events.new_event_loop = asyncio.new_event_loop = lambda: GuestLoop(bridge)
+    asyncio.set_event_loop(loop)
+    _reseed()
+    bridge.send(frames.READY)
+    _, opening = bridge.receive()
+    guest = _Guest(bridge, loop, opening[0], base_bytes)
+    while True:
+        _, program = bridge.receive()
+        bridge.send(frames.END, guest.run(*program))
+
+
+class _Guest:
+    """One session: the variables of its programs, and what they reach."""
+
+    def __init__(
+        self, bridge: Bridge, loop: GuestLoop, told: dict[str, Any], base_bytes: int
+    ) -> None:
+        memory = base_bytes + told["memory_bytes"]
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        sys.setrecursionlimit(2 * told["recursion_depth"] + _FRAMES)
+        self._budget = ValueBudget(**told["budget"])
+        self._sites = Sites()
+        self._output = _Output(bridge, told["output_bytes"])
+        caller = Caller(bridge, self._sites, self._budget)
+        calls.install(caller, told["modules"], told["names"])
+        if told["has_files"]:
+            files.install(lambda what, path: caller.ask(frames.FILE, what, path))
+        self._loop = loop
+        self._main = types.ModuleType("__main__")
+        self._main.__builtins__ = builtins  # type: ignore[attr-defined]
+        sys.modules["__main__"] = self._main
+        sys.argv = [""]
+        for name in ("exit", "quit"):
+            setattr(builtins, name, sys.exit)
+        self._reserve = bytearray(1 << 20)
+
+    def run(self, number: int, source: str, awaited: frozenset[tuple[int, int]]) -> bytes:
+        """Run a program to its end, and return what came of it."""
+        file_name = f"{PROGRAM}{number}>"
+        lines = source.splitlines(keepends=True)
+        linecache.cache[file_name] = (len(source), None, lines, file_name)
+        self._sites.add(file_name, awaited)
+        self._output.attach()
+        shown, failure = None, None
+        try:
+            value = self._execute(source, file_name)
+            shown = to_show(value, self._budget)
+        except ValueRejected as error:
+            failure = ("value", f"The value of the last line cannot be shown. {error}", "", 0)
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                failure = _failure(error, file_name)
+        except MemoryError as error:
+            self._reserve = bytearray()
+            failure = _failure(error, file_name)
+        except BaseException as error:  # noqa: BLE001  # whatever it is, it is the guest's
+            failure = _failure(error, file_name)
+        payload = write_json([shown, failure, self._output.finish()])
+        if len(payload) > frames.largest(self._budget.size_bytes):
+            failure = ("value", "The value of the last line is too large to be shown.", "", 0)
+            payload = write_json([None, failure, self._output.finish()])
+        return payload
+
+    def _execute(self, source: str, file_name: str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            tree = ast.parse(source, file_name)
+            last = tree.body[-1] if tree.body else None
+            if isinstance(last, ast.Expr):
+                del tree.body[-1]
+            body = _compile(tree, file_name, "exec")
+            tail = None
+            if isinstance(last, ast.Expr):
+                tail = _compile(ast.Expression(last.value), file_name, "eval")
+        self._evaluate(body)
+        return None if tail is None else self._evaluate(tail)
+
+    def _evaluate(self, code: types.CodeType) -> Any:
+        value = eval(code, self._main.__dict__)  # noqa: S307  # that is what the walls are for
+        if code.co_flags & inspect.CO_COROUTINE:
+            asyncio.set_event_loop(self._loop)
+            return self._loop.run_until_complete(value)
+        return value
+
+
+def _compile(tree: ast.AST, file_name: str, mode: str) -> types.CodeType:
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    code: types.CodeType = compile(tree, file_name, mode, flags=flags, dont_inherit=True)  # type: ignore[call-overload]
+    return code
+
+
+def _reseed() -> None:
+    """Give this guest random numbers of its own; `random` does so by itself after a fork."""
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+
+
+class _Output(io.RawIOBase):
+    """Takes what is printed to the host, up to a limit; the rest is counted and dropped."""
+
+    def __init__(self, bridge: Bridge, limit: int) -> None:
+        self._bridge = bridge
+        self._limit = limit
+        self._room = limit
+        self._dropped = 0
+
+    def attach(self) -> None:
+        """Become standard output and standard error."""
+        self._room, self._dropped = self._limit, 0
+        for name in ("stdout", "stderr"):
+            buffer = io.BufferedWriter(self, frames.OUTPUT_BYTES)
+            text = io.TextIOWrapper(buffer, "utf-8", "replace", line_buffering=True)
+            setattr(sys, name, text)
+            setattr(sys, f"__{name}__", text)
+
+    def finish(self) -> int:
+        """Send what is left, and return how many characters were dropped."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # the guest may have put anything there
+                stream.flush()
+        return self._dropped
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Send bytes as far as there is room."""
+        content = bytes(data)
+        kept = content[: self._room]
+        self._room -= len(kept)
+        if len(kept) < len(content):
+            self._dropped += len(content[len(kept) :].decode("utf-8", "ignore"))
+        for start in range(0, len(kept), frames.OUTPUT_BYTES):
+            self._bridge.send(frames.OUTPUT, kept[start : start + frames.OUTPUT_BYTES])
+        return len(content)
+
+
+def _failure(error: BaseException, file_name: str) -> Failure:
+    kind = "memory" if isinstance(error, MemoryError) else "error"
+    try:
+        told = traceback.TracebackException.from_exception(error, compact=True)
+        _leave_out_ours(told)
+        message = "".join(told.format_exception_only())
+        if isinstance(error, SyntaxError):
+            message = message.rstrip().rpartition("\n")[2]
+        text = "".join(told.format())
+    except BaseException:  # noqa: BLE001  # its words are the guest's too, and may raise
+        message, text = type(error).__name__, ""
+    line = error.lineno if isinstance(error, SyntaxError) else _line(error, file_name)
+    return kind, message.strip()[:_MESSAGE_CHARS], text[-_TRACEBACK_CHARS:], line or 0
+
+
+def _leave_out_ours(told: traceback.TracebackException | None) -> None:
+    """Leave out the frames of this package, which nobody can do anything about."""
+    while told is not None:
+        told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(_HERE)]
+        told = told.__cause__ or told.__context__
+
+
+def _line(error: BaseException, file_name: str) -> int:
+    """Return the last line of the program on the way to the error; 0 if there is none."""
+    line = 0
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == file_name:
+            line = number
+    return line
