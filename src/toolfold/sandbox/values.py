@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeGuard
 
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 
 _LARGEST_INT_BITS = 4096
+_LIGHT_CHARS = 200
+_LIGHT_INT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,22 @@ def admit(value: object, budget: ValueBudget) -> Json:
     Raises:
         ValueRejected: The value is over budget, or holds what JSON cannot carry.
     """
-    return Walk(budget, strict=True).visit(value, 0)
+    return value if is_light(value) else Walk(budget, strict=True).visit(value, 0)
 
 
 def admit_for_display(value: object, budget: ValueBudget) -> Json:
     """As `admit`, but what JSON cannot carry becomes its description instead of an error."""
-    return Walk(budget, strict=False).visit(value, 0)
+    return value if is_light(value) else Walk(budget, strict=False).visit(value, 0)
+
+
+def is_light(value: object) -> TypeGuard[Json]:
+    """Whether `value` is in any budget, so that there is nothing to walk."""
+    kind = type(value)
+    if kind is str:
+        return len(value) < _LIGHT_CHARS  # type: ignore[arg-type]
+    if kind is int:
+        return -_LIGHT_INT < value < _LIGHT_INT  # type: ignore[operator]
+    return value is None or kind is bool
 
 
 class Walk:

@@ -17,6 +17,7 @@ _O_TRUNC: Final = 0o1000
 _WRITING: Final = 0o3
 _THREAD: Final = (0x3D0F00, 0x7D0F00)  # what glibc and musl clone threads with, to the bit
 
+_CHANGE_FILES: Final = frozenset({90, 91, 268, 280})  # modes and times
 _Step = tuple[int, int, int, int]
 
 # Reading and writing what is open already, or what Landlock and the mounts let it open.
@@ -26,7 +27,7 @@ _FILES = """
     flock 73, fsync 74, fdatasync 75, ftruncate 77, getcwd 79, chdir 80, fchdir 81, rename 82,
     rmdir 84, unlink 87, readlink 89, umask 95, statfs 137, fstatfs 138, getdents64 217,
     fadvise64 221, epoll_create 213, epoll_wait 232, epoll_ctl 233, newfstatat 262, unlinkat
-    263, renameat 264, readlinkat 267, faccessat 269, pselect6 270, ppoll 271, utimensat 280,
+    263, renameat 264, readlinkat 267, faccessat 269, pselect6 270, ppoll 271,
     epoll_pwait 281, fallocate 285, eventfd2 290, epoll_create1 291, dup3 292, pipe2 293,
     preadv 295, pwritev 296, renameat2 316, copy_file_range 326, statx 332, close_range 436,
     faccessat2 439
@@ -44,13 +45,19 @@ _ITSELF = """
 """
 
 
-def program() -> bytes:
-    """Return the filter as the kernel takes it: an array of `sock_filter`."""
+def program(*, has_files: bool) -> bytes:
+    """Return the filter as the kernel takes it: an array of `sock_filter`.
+
+    Who has no files of its own may not change modes and times either: Landlock does not see that,
+    so a guest that is the user outside could do it to every file of the user.
+    """
     steps = [
         *(_load(4), (_EQUAL, 1, 0, _X86_64), _give(_KILL)),
         *(_load(0), (_AT_LEAST, 0, 1, _X32), _give(_KILL)),
     ]
-    for number, block in _conditional().items():
+    for number, judged in _conditional().items():
+        is_refused = number in _CHANGE_FILES and not has_files
+        block = [_fail(_EPERM)] if is_refused else judged
         steps += [(_EQUAL, 0, len(block), number), *block]
     for call in f"{_FILES},{_ITSELF}".split(","):
         steps += [(_EQUAL, 0, 1, int(call.split()[1])), _give(_ALLOW)]
@@ -76,6 +83,7 @@ def _conditional() -> dict[int, list[_Step]]:
         91: _without(1, _SET_ID_BITS),  # fchmod
         258: _without(2, _SET_ID_BITS),  # mkdirat
         268: _without(2, _SET_ID_BITS),  # fchmodat
+        280: [_give(_ALLOW)],  # utimensat
     }
 
 

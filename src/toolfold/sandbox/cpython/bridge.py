@@ -10,13 +10,16 @@ import socket
 import threading
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
+from itertools import count
 from typing import Any, Final
 
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.frames import HEADER, frame
 
-_CHUNK: Final = 65_536
+_CHUNK: Final = 4_096  # most answers are small, and to allocate more takes time
+_NOT_WAITING: Final = socket.MSG_DONTWAIT
 _EXCEPTIONS: Final = {
     kind.__name__: kind
     for kind in (RuntimeError, TimeoutError, TypeError, NameError, ModuleNotFoundError, ValueError)
@@ -36,19 +39,26 @@ class Bridge:
         self._reading = threading.Lock()
         self._turn = threading.Condition(threading.Lock())
         self._waiting = 0
-        self._last_id = 0
+        self.next_id = count(1).__next__
+        """Returns a number for a call."""
         self._answers: dict[int, Outcome] = {}
         self._expecting: dict[int, Callable[[Outcome], None]] = {}
 
     def send(self, kind: int, payload: bytes = b"") -> None:
         """Send a frame, whole."""
-        rest = memoryview(frame(kind, payload))
+        self.send_frame(frame(kind, payload))
+
+    def send_frame(self, whole: bytes) -> None:
+        """Send what is a frame already."""
         with self._sending:
-            while rest:
-                try:
-                    rest = rest[self._socket.send(rest, socket.MSG_DONTWAIT) :]
-                except BlockingIOError:
-                    self._make_room()
+            try:
+                sent = self._socket.send(whole, _NOT_WAITING)
+            except BlockingIOError:
+                sent = 0
+            while sent < len(whole):
+                self._make_room()
+                with suppress(BlockingIOError):
+                    sent += self._socket.send(memoryview(whole)[sent:], _NOT_WAITING)
 
     def receive(self) -> tuple[int, Any]:
         """Wait for a frame; end with the host."""
@@ -61,24 +71,36 @@ class Bridge:
         payload, self._buffer = self._buffer[HEADER.size : end], self._buffer[end:]
         return kind, frames.read_message(payload)
 
-    def next_id(self) -> int:
-        """Return a number for a call."""
-        with self._sending:
-            self._last_id += 1
-            return self._last_id
-
     def expect(self, call_id: int, then: Callable[[Outcome], None]) -> None:
         """Have `then` called with the outcome of a call, in whichever thread reads it."""
         self._expecting[call_id] = then
 
     def wait_for(self, call_id: int) -> Any:
         """Return the value of a call, or raise what became of it."""
-        while call_id not in self._answers:
-            self.pump(None, lambda: call_id in self._answers)
-        is_value, outcome = self._answers.pop(call_id)
+        is_value, outcome = self._read_until(call_id) or self._wait_until(call_id)
         if is_value:
             return outcome
         raise outcome
+
+    def _read_until(self, call_id: int) -> Outcome | None:
+        """Read until the answer to a call comes; None if another thread is reading."""
+        if not self._reading.acquire(blocking=False):
+            return None
+        try:
+            while call_id not in self._answers:
+                kind, message = self.receive()
+                if message[0] == call_id:
+                    return _outcome(kind, message)
+                self._take(kind, message)
+            return self._answers.pop(call_id)
+        finally:
+            self._reading.release()
+            self.wake()
+
+    def _wait_until(self, call_id: int) -> Outcome:
+        while call_id not in self._answers:
+            self.pump(None, lambda: call_id in self._answers)
+        return self._answers.pop(call_id)
 
     def pump(
         self, timeout_s: float | None, is_done: Callable[[], bool], also: int | None = None
@@ -131,16 +153,11 @@ class Bridge:
         return any(descriptor == self._descriptor for descriptor, _ in ready)
 
     def _take(self, kind: int, message: Any) -> None:
-        call_id = message[0]
-        if kind == frames.ANSWER:
-            outcome: Outcome = (True, _unmarked(message[2]) if message[1] else message[2])
-        else:
-            outcome = (False, _EXCEPTIONS.get(message[1], RuntimeError)(message[2]))
-        then = self._expecting.pop(call_id, None)
+        then = self._expecting.pop(message[0], None)
         if then is None:
-            self._answers[call_id] = outcome
+            self._answers[message[0]] = _outcome(kind, message)
         else:
-            then(outcome)
+            then(_outcome(kind, message))
 
     def _fill(self) -> None:
         received = os.read(self._descriptor, _CHUNK)
@@ -157,6 +174,12 @@ class Bridge:
             parts.append(received)
             missing -= len(received)
         self._buffer = b"".join(parts)
+
+
+def _outcome(kind: int, message: Any) -> Outcome:
+    if kind == frames.ANSWER:
+        return True, _unmarked(message[2]) if message[1] else message[2]
+    return False, _EXCEPTIONS.get(message[1], RuntimeError)(message[2])
 
 
 def _unmarked(value: Any) -> Any:

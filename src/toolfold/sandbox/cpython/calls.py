@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from toolfold.errors import ValueRejected
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.bridge import Bridge
-from toolfold.sandbox.cpython.frames import CALL_HEAD, write_json
+from toolfold.sandbox.cpython.frames import write_json
 from toolfold.sandbox.cpython.loop import PendingCall
 from toolfold.sandbox.cpython.plain import to_send
 from toolfold.sandbox.values import ValueBudget
@@ -62,33 +62,38 @@ class Caller:
     def __init__(self, bridge: Bridge, sites: Sites, budget: ValueBudget) -> None:
         self._bridge = bridge
         self._sites = sites
-        self._budget = budget
+        self.budget = budget
 
     def function(self, path: str) -> Callable[..., Any]:
         """Return the function that guest code calls as `path`."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._call(path, args, kwargs, sys._getframe(1))  # noqa: SLF001
+            frame = sys._getframe(1)  # noqa: SLF001
+            is_awaited, line = self._sites.is_awaited(frame), line_of(frame)
+            content = self._content(path, args, kwargs, line)
+            call_id = bridge.next_id()
+            pending = PendingCall(bridge, call_id) if is_awaited else None
+            bridge.send_frame(frames.call_frame(call_id, is_awaited, line, content))
+            return bridge.wait_for(call_id) if pending is None else pending
 
+        bridge = self._bridge
         call.__name__ = call.__qualname__ = path.rpartition(".")[2]
         call.__module__ = path.rpartition(".")[0] or "builtins"
         return call
 
-    def _call(
-        self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any], frame: types.FrameType
-    ) -> Any:
-        bridge, line = self._bridge, line_of(frame)
+    def _content(
+        self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: int
+    ) -> bytes:
+        budget = self.budget
         try:
-            plain = [path, to_send(args, self._budget), to_send(kwargs, self._budget)]
+            sent = [to_send(value, budget) for value in args]
+            named = {name: to_send(value, budget) for name, value in kwargs.items()}
         except ValueRejected as error:
             self.refuse(f"{path} was not called. {error}", line)
-        call_id, is_awaited = bridge.next_id(), self._sites.is_awaited(frame)
-        pending = PendingCall(bridge, call_id) if is_awaited else None
-        payload = CALL_HEAD.pack(call_id, is_awaited, line) + write_json(plain)
-        if len(payload) > frames.largest(self._budget.size_bytes):
+        content = write_json([path, sent, named])
+        if len(content) > budget.size_bytes and len(content) > frames.largest(budget.size_bytes):
             self.refuse(f"{path} was not called. Its arguments are too large.", line)
-        bridge.send(frames.CALL, payload)
-        return bridge.wait_for(call_id) if pending is None else pending
+        return content
 
     def refuse(self, message: str, line: int) -> NoReturn:
         """End the run, because it would send what cannot be sent."""

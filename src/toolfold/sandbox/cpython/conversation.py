@@ -116,8 +116,12 @@ class Conversation:
             name, args, kwargs = read_shape(payload, str, list, dict, nodes=nodes)
             if len(name) > _NAME_CHARS:
                 raise FrameBreach("a name of many characters")
-            plain = tuple(admit(item, self._budget) for item in args)
-            return GuestCall(name, plain, admit(kwargs, self._budget))  # type: ignore[arg-type]
+            budget = self._budget
+            return GuestCall(
+                name,
+                tuple([admit(item, budget) for item in args]),
+                {key: admit(item, budget) for key, item in kwargs.items()},
+            )
         except FrameBreach as breach:
             self._breach(str(breach))
         except ValueRejected as error:

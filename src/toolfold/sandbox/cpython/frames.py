@@ -9,11 +9,12 @@ import json
 import marshal
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 HEADER: Final = struct.Struct("<IB")
 CALL_HEAD: Final = struct.Struct("<IBI")  # the call's number, whether it is awaited, its line
+_CALL_FRAME: Final = struct.Struct("<IBIBI")
 
 # From the guest.
 READY: Final = 1
@@ -37,8 +38,8 @@ OUTPUT_BYTES: Final = 65_536
 
 _SMALL: Final = 8_192
 _OVERHEAD: Final = 65_536
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+# Behind an even number of backslashes, it is a text about surrogates.
+_HALF_PAIR: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u[dD][89a-fA-F]")
 
 
 class FrameBreach(Exception):
@@ -59,19 +60,26 @@ class FrameReader:
 
     def __init__(self, value_bytes: int) -> None:
         self._largest = {
-            **dict.fromkeys((CALL, END), largest(value_bytes)),
+            **dict.fromkeys((CALL, END), CALL_HEAD.size + largest(value_bytes)),
             **dict.fromkeys((IMPORT, SLEEP, FILE), _SMALL),
             **dict.fromkeys((READY, REFUSE, BROKEN), _SMALL),
             OUTPUT: OUTPUT_BYTES,
         }
         self._buffer = bytearray()
 
-    def feed(self, received: bytes) -> Iterator[tuple[int, bytes]]:
-        """Take what was received, and yield the frames that are whole.
+    def feed(self, received: bytes) -> Iterable[tuple[int, bytes]]:
+        """Take what was received, and return the frames that are whole.
 
         Raises:
             FrameBreach: A frame is of no known kind, or too large for its kind.
         """
+        if not self._buffer and len(received) >= HEADER.size:
+            length, kind = HEADER.unpack_from(received)
+            if len(received) == HEADER.size + length and length <= self._largest.get(kind, -1):
+                return ((kind, received[HEADER.size :]),)  # as nearly always
+        return self._cut(received)
+
+    def _cut(self, received: bytes) -> Iterator[tuple[int, bytes]]:
         buffer = self._buffer
         buffer += received
         start = 0
@@ -95,20 +103,37 @@ def frame(kind: int, payload: bytes) -> bytes:
     return HEADER.pack(len(payload), kind) + payload
 
 
+def call_frame(call_id: int, is_awaited: bool, line: int, content: bytes) -> bytes:
+    """Return the frame of a call."""
+    size = CALL_HEAD.size + len(content)
+    return _CALL_FRAME.pack(size, CALL, call_id, is_awaited, line) + content
+
+
 def write_json(value: object) -> bytes:
     """Return `value`, which is plain, as the host takes it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = "".join(_encode(value, 0))
     try:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
+def _make_encoder() -> Callable[[object, int], Iterable[str]]:
+    """Return what `json.dumps` makes anew each time, at many times the cost of a small value."""
+    made = json.encoder.c_make_encoder
+    text = json.encoder.encode_basestring
+    return made(None, None, text, None, ":", ",", False, False, True)  # type: ignore[no-any-return, misc]
+
+
+_encode: Final = _make_encoder()
+
+
 def _refuse_constant(name: str) -> object:
     raise FrameBreach(f"{name}, which is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+# Without the search for white space around, which is none of ours.
+_decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).scan_once
 
 
 def read_json(payload: bytes, *, nodes: int) -> Any:
@@ -117,14 +142,36 @@ def read_json(payload: bytes, *, nodes: int) -> Any:
     Raises:
         FrameBreach: It is no JSON, or has too many parts.
     """
-    if _HALF_PAIR.search(payload):
+    if b"\\u" in payload and _HALF_PAIR.search(payload):
         raise FrameBreach("half a pair of surrogates")
-    if _parts(payload) > nodes and _parts(_STRING.sub(b"", payload)) > nodes:
+    if (
+        len(payload) > nodes
+        and _parts(payload) > nodes
+        and _parts(_without_texts(payload, nodes)) > nodes
+    ):
         raise FrameBreach(f"more than {nodes:,} parts")
     try:
-        return _DECODER.decode(payload.decode())
-    except (ValueError, RecursionError) as error:
+        text = payload.decode()
+        value, end = _decode(text, 0)
+    except (ValueError, RecursionError, StopIteration) as error:
         raise FrameBreach(f"no JSON: {type(error).__name__}") from error
+    if end != len(text):
+        raise FrameBreach("more than one value")
+    return value
+
+
+def _without_texts(payload: bytes, nodes: int) -> bytes:
+    """Return what stands outside of texts, in time that only the length bounds.
+
+    Up to the first byte that no JSON has, this and the parser agree where texts end.
+
+    Raises:
+        FrameBreach: There are more texts than `nodes` parts can hold.
+    """
+    unescaped = payload.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if unescaped.count(b'"') > 4 * nodes:
+        raise FrameBreach(f"more than {nodes:,} parts")
+    return b"".join(unescaped.split(b'"')[::2])
 
 
 def _parts(text: bytes) -> int:
@@ -141,8 +188,9 @@ def read_shape(payload: bytes, *kinds: type | tuple[type, ...], nodes: int) -> l
     items = read_json(payload, nodes=nodes)
     if not isinstance(items, list) or len(items) != len(kinds):
         raise FrameBreach("a payload of another shape")
-    if not all(isinstance(item, kind) for item, kind in zip(items, kinds, strict=True)):
-        raise FrameBreach("a payload of other types")
+    for item, kind in zip(items, kinds, strict=True):
+        if not isinstance(item, kind):
+            raise FrameBreach("a payload of other types")
     return items
 
 

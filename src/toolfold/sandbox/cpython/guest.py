@@ -37,16 +37,25 @@ Failure = tuple[str, str, str, int]
 """Kind, message, traceback, line."""
 
 
+_REHEARSAL: Final = """
+import asyncio
+class Rehearsal(Exception): pass
+async def rehearse():
+    await asyncio.sleep(0)
+    return [f"{number:>3}" for number in range(3)]
+print({"a": 1}, await rehearse())
+raise Rehearsal("all is well")
+"""
+
+
 def serve(descriptor: int, *, base_bytes: int) -> None:
     """Run what the host sends, until it is gone."""
     bridge = Bridge(descriptor)
-    loop = GuestLoop(bridge)
-    asyncio.events.new_event_loop = asyncio.new_event_loop = lambda: GuestLoop(bridge)
-    asyncio.set_event_loop(loop)
-    _reseed()
+    guest = _Guest(bridge)
+    guest.rehearse()
     bridge.send(frames.READY)
     _, opening = bridge.receive()
-    guest = _Guest(bridge, loop, opening[0], base_bytes)
+    guest.open(opening[0], base_bytes)
     while True:
         _, program = bridge.receive()
         bridge.send(frames.END, guest.run(*program))
@@ -55,27 +64,41 @@ def serve(descriptor: int, *, base_bytes: int) -> None:
 class _Guest:
     """One session: the variables of its programs, and what they reach."""
 
-    def __init__(
-        self, bridge: Bridge, loop: GuestLoop, told: dict[str, Any], base_bytes: int
-    ) -> None:
+    def __init__(self, bridge: Bridge) -> None:
+        self._loop = GuestLoop(bridge)
+        asyncio.events.new_event_loop = asyncio.new_event_loop = lambda: GuestLoop(bridge)
+        asyncio.set_event_loop(self._loop)
+        self._budget = ValueBudget(nodes=1_000, depth=10, size_bytes=10_000)
+        self._sites = Sites()
+        self._output = _Output(bridge)
+        self._caller = Caller(bridge, self._sites, self._budget)
+        self._reserve = bytearray(1 << 20)
+        self._main = types.ModuleType("__main__")
+        for name in ("exit", "quit"):
+            setattr(builtins, name, sys.exit)
+        sys.argv = [""]
+
+    def rehearse(self) -> None:
+        """Run something, so that what every program needs is at hand when one comes.
+
+        Memory is shared with other guests until it is first written to, and copying takes time.
+        """
+        self.run(0, _REHEARSAL, frozenset())
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed()  # as `random` does by itself after a fork
+
+    def open(self, told: dict[str, Any], base_bytes: int) -> None:
+        """Begin the session: take its limits, and what the host offers."""
         memory = base_bytes + told["memory_bytes"]
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         sys.setrecursionlimit(2 * told["recursion_depth"] + _FRAMES)
-        self._budget = ValueBudget(**told["budget"])
-        self._sites = Sites()
-        self._output = _Output(bridge, told["output_bytes"])
-        caller = Caller(bridge, self._sites, self._budget)
-        calls.install(caller, told["modules"], told["names"])
+        self._budget = self._caller.budget = ValueBudget(**told["budget"])
+        self._output.limit = told["output_bytes"]
+        calls.install(self._caller, told["modules"], told["names"])
         if told["has_files"]:
-            files.install(lambda what, path: caller.ask(frames.FILE, what, path))
-        self._loop = loop
-        self._main = types.ModuleType("__main__")
+            files.install(lambda what, path: self._caller.ask(frames.FILE, what, path))
+        self._main = sys.modules["__main__"] = types.ModuleType("__main__")
         self._main.__builtins__ = builtins  # type: ignore[attr-defined]
-        sys.modules["__main__"] = self._main
-        sys.argv = [""]
-        for name in ("exit", "quit"):
-            setattr(builtins, name, sys.exit)
-        self._reserve = bytearray(1 << 20)
 
     def run(self, number: int, source: str, awaited: frozenset[tuple[int, int]]) -> bytes:
         """Run a program to its end, and return what came of it."""
@@ -133,24 +156,18 @@ def _compile(tree: ast.AST, file_name: str, mode: str) -> types.CodeType:
     return code
 
 
-def _reseed() -> None:
-    """Give this guest random numbers of its own; `random` does so by itself after a fork."""
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed()
-
-
 class _Output(io.RawIOBase):
     """Takes what is printed to the host, up to a limit; the rest is counted and dropped."""
 
-    def __init__(self, bridge: Bridge, limit: int) -> None:
+    def __init__(self, bridge: Bridge) -> None:
+        self.limit = 0
         self._bridge = bridge
-        self._limit = limit
-        self._room = limit
+        self._room = 0
         self._dropped = 0
 
     def attach(self) -> None:
         """Become standard output and standard error."""
-        self._room, self._dropped = self._limit, 0
+        self._room, self._dropped = self.limit, 0
         for name in ("stdout", "stderr"):
             buffer = io.BufferedWriter(self, frames.OUTPUT_BYTES)
             text = io.TextIOWrapper(buffer, "utf-8", "replace", line_buffering=True)
@@ -163,6 +180,9 @@ class _Output(io.RawIOBase):
             with suppress(Exception):  # the guest may have put anything there
                 stream.flush()
         return self._dropped
+
+    def close(self) -> None:
+        """Stay open: whatever the guest does to its standard output, the next program has one."""
 
     def writable(self) -> bool:
         """Say yes."""

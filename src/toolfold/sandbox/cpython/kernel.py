@@ -154,9 +154,9 @@ def _allow(rules: int, path: str, rights: int) -> None:
     os.close(place)
 
 
-def restrict_calls() -> None:
+def restrict_calls(*, has_files: bool) -> None:
     """Let this process make the system calls of `bpf` only."""
-    code = bpf.program()
+    code = bpf.program(has_files=has_files)
     steps = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(steps))
     _call(_SYS_SECCOMP, 1, 0, program, what="seccomp")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
-from toolfold.sandbox.values import ValueBudget, Walk
+from toolfold.sandbox.values import ValueBudget, Walk, is_light
 
 _LISTS: Final = (list, deque, range, array, KeysView, ValuesView, ItemsView)
 _TEXTS: Final = (uuid.UUID, fractions.Fraction, complex)
@@ -28,12 +28,12 @@ def to_send(value: object, budget: ValueBudget) -> Json:
     Raises:
         ValueRejected: It is over budget, or holds what JSON cannot carry.
     """
-    return GuestWalk(budget, strict=True).visit(value, 0)
+    return value if is_light(value) else GuestWalk(budget, strict=True).visit(value, 0)
 
 
 def to_show(value: object, budget: ValueBudget) -> Json:
     """As `to_send`, but what JSON cannot carry becomes its description."""
-    return GuestWalk(budget, strict=False).visit(value, 0)
+    return value if is_light(value) else GuestWalk(budget, strict=False).visit(value, 0)
 
 
 class GuestWalk(Walk):

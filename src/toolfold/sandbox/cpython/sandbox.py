@@ -8,6 +8,7 @@ import asyncio
 import math
 import platform
 import sys
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
@@ -207,7 +208,9 @@ class _Switchboard:
         self._tasks = tasks
         self._on_call = on_call
         self._link = link
-        self._plain: asyncio.Queue[tuple[int, bytes, int]] = asyncio.Queue()
+        self._plain: deque[tuple[int, bytes, int]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._idle: asyncio.Future[None] | None = None
         self._at_once = anyio.CapacityLimiter(_CALLS_AT_ONCE)
         self._talk: Conversation | None = None
 
@@ -216,7 +219,9 @@ class _Switchboard:
         if is_awaited:
             self._tasks.start_soon(self._answer_awaited, call_id, payload, line)
         else:
-            self._plain.put_nowait((call_id, payload, line))
+            self._plain.append((call_id, payload, line))
+            if self._idle is not None and not self._idle.done():
+                self._idle.set_result(None)
 
     @asynccontextmanager
     async def serving(self, talk: Conversation) -> AsyncIterator[None]:
@@ -229,7 +234,10 @@ class _Switchboard:
 
     async def _serve_plain_calls(self) -> None:
         while True:
-            await self._answer(*await self._plain.get())
+            while self._plain:
+                await self._answer(*self._plain.popleft())
+            self._idle = self._loop.create_future()
+            await self._idle
 
     async def _answer_awaited(self, call_id: int, payload: bytes, line: int) -> None:
         async with self._at_once:

@@ -104,7 +104,7 @@ class Walls:
         kernel.be_readable(False)
         kernel.gain_nothing()
         kernel.restrict_files(*self._files())
-        kernel.restrict_calls()
+        kernel.restrict_calls(has_files=self._namespaces)
         return bridge
 
     def _files(self) -> tuple[list[str], list[str]]:
