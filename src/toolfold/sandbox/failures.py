@@ -8,6 +8,10 @@ from toolfold.config.settings import Limits
 from toolfold.errors import BadCall, NotFound, ToolfoldError, UpstreamTimedOut
 from toolfold.sandbox.sandbox import Failure, FailureKind
 
+MESSAGE_CHARS: Final = 4_000
+TRACEBACK_CHARS: Final = 8_000
+"""The most that is taken of what guest code says of its failure."""
+
 CRASHED: Final = Failure(
     kind="crash",
     message="The process that ran the code died and its variables are lost. "
@@ -37,8 +41,8 @@ def failure_of(error: monty.MontyError, limits: Limits) -> Failure:
     frames = error.traceback()
     return Failure(
         kind=kind,
-        message=message,
-        traceback=error.display("traceback"),
+        message=message[:MESSAGE_CHARS],
+        traceback=error.display("traceback")[-TRACEBACK_CHARS:],
         line=frames[-1].line if frames else None,
     )
 

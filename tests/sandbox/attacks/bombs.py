@@ -45,7 +45,7 @@ MEMORY: Final = [
     B("a huge list", "[0] * 10**10", _MEMORY),
     B("huge bytes", "bytes(10**10)", _MEMORY),
     B("a text that doubles", "s = 'a'\nwhile True:\n    s += s", _MEMORY),
-    B("a list that grows", "l = []\nwhile True:\n    l.append('x' * 1000)", _MEMORY),
+    B("a list that grows", "l = []\nwhile True:\n    l.append('x' * 1000)", _MEMORY + " timeout"),
     B("a dict that grows", "d = {}\nwhile True:\n    d[len(d)] = [1]", _MEMORY + " timeout"),
     B("a list that grows and catches", "l = []\nwhile True:\n    try:\n        l.append('x' * 10**6)\n"
       "    except MemoryError:\n        pass", "memory timeout crash", slow=True),
@@ -154,7 +154,7 @@ CRASHES: Final = [
     B("an abort", "import os\nos.abort()", "crash error"),
     B("an exit", "import os\nos._exit(0)", "crash error"),
     B("an exit with a code", "import os\nos._exit(77)", "crash error"),
-    B("SystemExit", "raise SystemExit", "error crash"),
+    B("SystemExit", "raise SystemExit", "error ends"),
     B("sys.exit", "import sys\nsys.exit('bye')", "error crash"),
     B("KeyboardInterrupt", "raise KeyboardInterrupt", "error"),
     B("GeneratorExit", "raise GeneratorExit", "error"),
@@ -166,7 +166,7 @@ CRASHES: Final = [
       "for _ in range(10**6):\n    a = [a]\nrepr(a)", "error crash memory timeout"),
     B("recursion in a sort", "def f(x): return sorted([1], key=f)\nf(1)", "error"),
     B("a deep value freed", "a = []\nfor _ in range(10**6):\n    a = [a]\na = None\n1",
-      "ends memory error crash"),
+      "ends memory error crash timeout"),
     B("a corrupt interpreter", "import ctypes\nctypes.memset(id(1), 255, 16)\n[1 + 1, 2 * 1]",
       "crash error memory timeout ends"),
     B("a corrupt code object", "import types\ndef f(): pass\n"

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import anyio
@@ -16,11 +16,16 @@ from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_shape
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import Guest
-from toolfold.sandbox.failures import CRASHED, too_long, too_much
+from toolfold.sandbox.failures import (
+    CRASHED,
+    MESSAGE_CHARS,
+    TRACEBACK_CHARS,
+    too_long,
+    too_much,
+)
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestFiles, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
-_NAME_CHARS: Final = 512
 _LARGE_BYTES: Final = 262_144
 _LOOK_S: Final = 1.0
 _SLACK_NODES: Final = 64
@@ -34,6 +39,19 @@ class Offer:
     modules: Modules
     names: frozenset[str]
     files: GuestFiles | None
+    imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The functions of the modules that were imported so far."""
+
+    def functions(self, module: str) -> tuple[str, ...] | None:
+        """Return the functions of a module; None if there is no such module."""
+        if module not in self.imported and module in self.modules:
+            self.imported[module] = self.modules[module]().functions
+        return self.imported.get(module)
+
+    def has(self, path: str) -> bool:
+        """Whether guest code can have come by a function that is called so."""
+        module, _, function = path.rpartition(".")
+        return function in self.imported.get(module, ()) if module else path in self.names
 
 
 class Conversation:
@@ -53,6 +71,7 @@ class Conversation:
         self._limits = limits
         self._offer = offer
         self._post = post
+        self._loop = asyncio.get_running_loop()
         self._budget = ValueBudget(
             nodes=limits.value_nodes, depth=limits.value_depth, size_bytes=limits.value_bytes
         )
@@ -114,8 +133,8 @@ class Conversation:
         nodes = 2 * self._budget.nodes + _SLACK_NODES
         try:
             name, args, kwargs = read_shape(payload, str, list, dict, nodes=nodes)
-            if len(name) > _NAME_CHARS:
-                raise FrameBreach("a name of many characters")
+            if not self._offer.has(name):
+                raise FrameBreach("a call of what is not there")
             budget = self._budget
             return GuestCall(
                 name,
@@ -123,11 +142,15 @@ class Conversation:
                 {key: admit(item, budget) for key, item in kwargs.items()},
             )
         except FrameBreach as breach:
-            self._breach(str(breach))
+            self._stop_soon(_breached(str(breach)))
         except ValueRejected as error:
             message = f"A call was not made. {error}"
-            self.stop(Failure(kind="value", message=message, line=self.line(line)))
+            self._stop_soon(Failure(kind="value", message=message, line=self.line(line)))
         return None
+
+    def _stop_soon(self, reason: Failure) -> None:
+        """As `stop`, from any thread."""
+        self._loop.call_soon_threadsafe(self.stop, reason)
 
     def line(self, claimed: int) -> int | None:
         """Return a line of the program, if the guest tells one that it has."""
@@ -175,11 +198,11 @@ class Conversation:
     def _take_import(self, payload: bytes) -> None:
         call_id, name = self._asked(payload, int, str)
         self._clock.wait()
-        make = self._offer.modules.get(name)
-        if make is None:
+        functions = self._offer.functions(name)
+        if functions is None:
             self.fail(call_id, "ModuleNotFoundError", f"No module named {name!r}")
         else:
-            self.answer(call_id, list(make().functions))
+            self.answer(call_id, list(functions))
 
     def _take_file(self, payload: bytes) -> None:
         call_id, what, path = self._asked(payload, int, str, str)
@@ -256,7 +279,10 @@ class Conversation:
                 return replace(too_much(self._limits), line=self.line(line))
             case ["error" | "value" as kind, str(message), str(traceback), int(line)]:
                 return Failure(
-                    kind=kind, message=message, traceback=traceback, line=self.line(line)
+                    kind=kind,
+                    message=message[:MESSAGE_CHARS],
+                    traceback=traceback[-TRACEBACK_CHARS:],
+                    line=self.line(line),
                 )
         raise FrameBreach("a failure of another shape")
 
@@ -378,8 +404,10 @@ class _Output:
     def take(self, received: bytes) -> bool:
         """Keep what was received; False if it is more than an honest guest sends."""
         self._received += len(received)
+        if self._received > self._limit:
+            return False
         self._parts.append(self._decoder.decode(received))
-        return self._received <= self._limit
+        return True
 
     @property
     def text(self) -> str:
