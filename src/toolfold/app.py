@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +23,12 @@ from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
+from toolfold.errors import RunCrashed
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
@@ -39,6 +41,7 @@ from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.verbs import VERBS, Services, Verb
 from toolfold.sandbox.checker import MontyChecker
+from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
 
@@ -61,7 +64,8 @@ class App:
 class Shared:
     """What all apps of one process use together."""
 
-    sandbox: MontySandbox
+    monty: MontySandbox
+    cpython: CPythonSandbox
     upstreams: UpstreamPool
     embedder: Embedder
     waiting: WaitingRuns
@@ -73,7 +77,8 @@ class Shared:
 async def running_shared(config: Config) -> AsyncIterator[Shared]:
     """Start what apps share; `config` is the one of the process itself."""
     settings = config.settings
-    sandbox = MontySandbox(settings.limits, workers=settings.workers)
+    monty = MontySandbox(settings.limits, workers=settings.workers)
+    cpython = CPythonSandbox(settings.limits, workers=settings.workers)
     cache = ListingCache(config.directories.cache)
     logins = Logins(config.directories)
     logs = config.directories.state / "logs"
@@ -106,11 +111,13 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         journal.running(),
         running_memories(config, embedder) as memories,
         children.remembered(),
-        sandbox.running(),
+        monty.running(),
+        cpython.running(),
         upstreams.running(),
     ):
         yield Shared(
-            sandbox=sandbox,
+            monty=monty,
+            cpython=cpython,
             upstreams=upstreams,
             embedder=embedder,
             waiting=WaitingRuns(settings.workers // 2),
@@ -149,10 +156,15 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(catalog, meaning)
+        tiers = Tiers(
+            shared.monty.within(limits),
+            shared.cpython.within(limits),
+            setting=config.settings.sandbox,
+        )
         runtime = Runtime(
             catalog=catalog,
             discovery=discovery,
-            sandbox=shared.sandbox.within(limits),
+            tiers=tiers,
             checker=checker,
             limits=limits,
             waiting=shared.waiting,
@@ -164,6 +176,8 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             anyio.create_task_group() as background,
         ):
             background.start_soon(checker.warm)
+            if config.settings.sandbox == "cpython":
+                background.start_soon(_warm, shared.cpython)
             background.start_soon(meaning.keep_learning)
             yield App(
                 config=config,
@@ -173,6 +187,11 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 pinned=PinnedCalls(catalog, shared.journal),
             )
             background.cancel_scope.cancel()
+
+
+async def _warm(cpython: CPythonSandbox) -> None:
+    with suppress(RunCrashed):  # whoever runs code will hear of it
+        await cpython.warm()
 
 
 @asynccontextmanager

@@ -22,6 +22,7 @@ from toolfold.config.layers import (
     OWN_NAMES,
     OWN_TEXT,
     PORT,
+    SANDBOX,
     SCOPE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
@@ -168,6 +169,9 @@ class Settings:
 
     tools: str = "code"
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
+
+    sandbox: str = "auto"
+    """Which interpreter runs code: `monty`, `cpython`, or whichever fits, `auto`."""
 
     memory: MemorySettings = field(default_factory=MemorySettings)
 
@@ -339,6 +343,7 @@ def _schema() -> Schema:
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
         ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
         ("tools",): Setting(SURFACE, settings.tools),
+        ("sandbox",): Setting(SANDBOX, settings.sandbox),
     }
     memory = {
         ("memory", name): Setting(kind, getattr(settings.memory, name))

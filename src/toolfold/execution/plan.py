@@ -10,6 +10,9 @@ from typing import TypeGuard
 from toolfold.errors import CodeRejected
 from toolfold.execution.gaps import Unsupported, find_gaps
 
+_AWAITING = frozenset(
+    {"as_completed", "create_task", "ensure_future", "run", "shield", "wait", "wait_for"}
+)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -115,8 +118,8 @@ def _scopes(tree: ast.Module) -> Iterator[list[ast.AST]]:
 def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names: set[str] = set()
     for node in nodes:
-        if isinstance(node, ast.Await):
-            for element in _elements(node.value):
+        for value in _awaited_by(node):
+            for element in _elements(value):
                 if isinstance(element, ast.Call):
                     yield element
                 elif isinstance(element, ast.Name):
@@ -124,6 +127,21 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names |= _elements_of_awaited_collections(nodes, awaited_names)
     for node in nodes:
         yield from _calls_put_into(node, awaited_names)
+
+
+def _awaited_by(node: ast.AST) -> Sequence[ast.expr]:
+    """Return what a node awaits, or has asyncio await: `create_task(call())` takes no value."""
+    match node:
+        case ast.Await(value=value):
+            return [value]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr=name), args=args):
+            return args if name in _AWAITING else []
+        case ast.Call(func=ast.Attribute(attr="create_task" | "ensure_future"), args=args):
+            return args
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return args if name in _AWAITING - {"run", "wait"} else []
+        case _:
+            return []
 
 
 def _elements(expression: ast.expr) -> Iterator[ast.expr]:

@@ -38,7 +38,7 @@ OUTPUT_BYTES: Final = 65_536
 
 _SMALL: Final = 8_192
 _OVERHEAD: Final = 65_536
-# Behind an even number of backslashes, it is a text about surrogates.
+# After an even number of backslashes `u` begins no escape: the text is about surrogates.
 _HALF_PAIR: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u[dD][89a-fA-F]")
 
 
@@ -120,9 +120,9 @@ def write_json(value: object) -> bytes:
 
 def _make_encoder() -> Callable[[object, int], Iterable[str]]:
     """Return what `json.dumps` makes anew each time, at many times the cost of a small value."""
-    made = json.encoder.c_make_encoder
+    made = json.encoder.c_make_encoder  # type: ignore[attr-defined]
     text = json.encoder.encode_basestring
-    return made(None, None, text, None, ":", ",", False, False, True)  # type: ignore[no-any-return, misc]
+    return made(None, None, text, None, ":", ",", False, False, True)  # type: ignore[no-any-return]
 
 
 _encode: Final = _make_encoder()
@@ -133,7 +133,7 @@ def _refuse_constant(name: str) -> object:
 
 
 # Without the search for white space around, which is none of ours.
-_decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).scan_once
+_decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).scan_once  # type: ignore[attr-defined]
 
 
 def read_json(payload: bytes, *, nodes: int) -> Any:

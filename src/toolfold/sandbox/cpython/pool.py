@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
@@ -90,7 +91,7 @@ class Zygote:
         told = {
             "control": theirs.fileno(),
             "source": str(Path(__file__).parents[3]),
-            "packages": _packages(),
+            "packages": found_packages(),
             "namespaces": level == "namespaces",
             "cpu_s": cpu_s,
         }
@@ -173,7 +174,8 @@ def _await_ready(bridge: socket.socket) -> None:
         raise WallsMissing(received[HEADER.size :].decode("utf-8", "replace"))
 
 
-def _packages() -> Mapping[str, str]:
+@cache
+def found_packages() -> Mapping[str, str]:
     """Return where the packages are that guests may import, by name."""
     found = {}
     for name in _PACKAGES:

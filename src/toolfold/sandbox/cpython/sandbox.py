@@ -26,7 +26,14 @@ from toolfold.errors import RunCrashed, RunError, ToolfoldError, ValueRejected
 from toolfold.sandbox.cpython import frames, kernel
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
 from toolfold.sandbox.cpython.link import Link
-from toolfold.sandbox.cpython.pool import Guest, GuestPool, Level, WallsMissing, cpu_allowance_s
+from toolfold.sandbox.cpython.pool import (
+    Guest,
+    GuestPool,
+    Level,
+    WallsMissing,
+    cpu_allowance_s,
+    found_packages,
+)
 from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
 from toolfold.sandbox.sandbox import (
     Failure,
@@ -68,6 +75,11 @@ class CPythonSandbox:
     def fault(self) -> str | None:
         """Say why guest code cannot run here; None if it can, as far as is known."""
         return missing_walls() or self._pool.fault
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """Return the packages beside the standard library that guest code can import."""
+        return frozenset(found_packages())
 
     @property
     def level(self) -> Level | None:

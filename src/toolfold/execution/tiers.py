@@ -1,0 +1,123 @@
+"""Which interpreter runs a program: decided from its text, before anything has happened.
+
+Monty is quicker to start and lives on every system; CPython runs everything, behind walls that only
+Linux has.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, Protocol
+
+from toolfold.errors import CodeRejected
+from toolfold.execution.advice import AVAILABLE
+from toolfold.execution.gaps import MISSING_BUILTINS
+from toolfold.execution.plan import Plan
+from toolfold.sandbox.sandbox import Failure, Sandbox
+
+Tier = Literal["monty", "cpython"]
+
+# Of the methods that Python calls by itself, those that Monty calls too.
+_CALLED: Final = frozenset({"__init__", "__repr__", "__str__", "__enter__", "__exit__"})
+_SHORT_CIRCUITS: Final = frozenset({"any", "all"})
+_WORTH_ANOTHER_TRY: Final = frozenset({"error", "unsupported", "value"})
+
+
+class Tiers:
+    """The interpreters that there are, and the choice between them."""
+
+    def __init__(
+        self,
+        monty: Sandbox,
+        cpython: "ConfinedSandbox | None",
+        *,
+        setting: str = "auto",
+    ) -> None:
+        self._monty = monty
+        self._cpython = None if setting == "monty" else cpython
+        self._setting = setting
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """Return the packages beside the standard library that CPython has here."""
+        return self._cpython.packages if self._cpython else frozenset()
+
+    @property
+    def has_cpython(self) -> bool:
+        """Whether CPython can be had, as far as is known."""
+        return self._cpython is not None and self._cpython.fault is None
+
+    def sandbox(self, tier: Tier) -> Sandbox:
+        """Return where programs of a tier run."""
+        if tier == "cpython" and self._cpython is not None:
+            return self._cpython
+        return self._monty
+
+    def choose(self, plan: Plan, tool_modules: Iterable[str]) -> Tier:
+        """Return the tier for a program, as far as its text tells.
+
+        Raises:
+            CodeRejected: The user wants CPython and nothing else, and it is not there.
+        """
+        if not self.has_cpython:
+            if self._setting == "cpython" and self._cpython is not None:
+                raise CodeRejected(f"Nothing was run. {why_not(self._cpython.fault)}")
+            return "monty"
+        if self._setting == "cpython" or self._needs_cpython(plan, frozenset(tool_modules)):
+            return "cpython"
+        return "monty"
+
+    def may_try_again(self, tier: Tier, failure: Failure | None) -> bool:
+        """Whether a program that failed, having called nothing, may do better on CPython."""
+        return (
+            tier == "monty"
+            and self.has_cpython
+            and failure is not None
+            and failure.kind in _WORTH_ANOTHER_TRY
+        )
+
+    def _needs_cpython(self, plan: Plan, tool_modules: frozenset[str]) -> bool:
+        elsewhere = (sys.stdlib_module_names | self.packages) - set(AVAILABLE) - tool_modules
+        return (
+            bool(plan.unsupported)
+            or not plan.imports.isdisjoint(elsewhere)
+            or not plan.names.isdisjoint(MISSING_BUILTINS)
+            or any(_hints(plan.tree))
+        )
+
+
+def why_not(fault: str | None) -> str:
+    """Say that the user's choice cannot be had."""
+    return f'The setting sandbox = "cpython" cannot be kept here: {fault}.'
+
+
+class ConfinedSandbox(Sandbox, Protocol):
+    """A sandbox that may turn out not to be there."""
+
+    @property
+    def fault(self) -> str | None:
+        """Say why guest code cannot run in it; None if it can, as far as is known."""
+        ...
+
+    @property
+    def packages(self) -> frozenset[str]:
+        """Return the packages beside the standard library that guest code can import."""
+        ...
+
+
+def _hints(tree: ast.Module) -> Iterator[bool]:
+    """Yield True for what Monty takes and does not do as Python does."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(body=body):
+                yield any(
+                    isinstance(method, ast.FunctionDef)
+                    and method.name.startswith("__")
+                    and method.name not in _CALLED
+                    for method in body
+                )
+            case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as made]):
+                # Generator expressions are lists there: all calls in it would be made.
+                yield name in _SHORT_CIRCUITS and any(
+                    isinstance(inner, ast.Call) for inner in ast.walk(made)
+                )
