@@ -34,6 +34,9 @@ _ARGUMENT_RULES = frozenset(
 _QUOTED = re.compile(r"`([^`]*)`")
 _VIEWS = ("dict_items", "dict_keys", "dict_values", "range")
 
+# Guest code may await there; where it really may not, Python says so before anything runs.
+_AT_THE_TOP = "outside of an asynchronous function"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -83,7 +86,7 @@ class _Reviewer:
         """Yield what a finding of the checker means for the model."""
         quoted = _QUOTED.findall(diagnostic.message)
         match diagnostic.rule:
-            case "invalid-syntax":
+            case "invalid-syntax" if not (self._has_all and _AT_THE_TOP in diagnostic.message):
                 yield f"SyntaxError: {diagnostic.message}"
             case "unresolved-reference":
                 yield from self._undefined(diagnostic, quoted[0])

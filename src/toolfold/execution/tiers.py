@@ -111,13 +111,25 @@ def _hints(tree: ast.Module) -> Iterator[bool]:
         match node:
             case ast.ClassDef(body=body):
                 yield any(
-                    isinstance(method, ast.FunctionDef)
-                    and method.name.startswith("__")
-                    and method.name not in _CALLED
-                    for method in body
+                    name.startswith("__") and name not in _CALLED
+                    for member in body
+                    for name in _names_of(member)
                 )
             case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as made]):
                 # Generator expressions are lists there: all calls in it would be made.
                 yield name in _SHORT_CIRCUITS and any(
                     isinstance(inner, ast.Call) for inner in ast.walk(made)
                 )
+
+
+def _names_of(member: ast.stmt) -> list[str]:
+    """Return what a statement of a class binds: a method, or attributes such as `__slots__`."""
+    match member:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []

@@ -56,16 +56,16 @@ def _evaluate(code: str) -> Any:
 def _shop() -> types.ModuleType:
     module = types.ModuleType("shop")
     for name, (function, _, _) in shop.TOOLS.items():
-        setattr(module, name, _tool(function))
+        setattr(module, name, _tool(name, function))
     return module
 
 
-def _tool(function: Any) -> Any:
+def _tool(name: str, function: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return _awaitable(function(*args, **kwargs))
         except shop.Refused as refusal:
-            raise RuntimeError(str(refusal)) from None
+            raise RuntimeError(f"shop.{name} failed: {refusal}") from None
 
     return call
 

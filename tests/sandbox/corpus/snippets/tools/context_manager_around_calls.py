@@ -20,4 +20,4 @@ with step("ship 106"):
 log
 
 #: value
-#| ["begin ship 105", "end ship 105", "begin ship 106", "ship 106 failed: Order 106 is shipped.", "end ship 106"]
+#| ["begin ship 105", "end ship 105", "begin ship 106", "ship 106 failed: shop.ship failed: Order 106 is shipped.", "end ship 106"]

@@ -10,5 +10,5 @@ print("\n".join(results))
 
 #: prints
 #| P721
-#| failed: Order 104 is cancelled.
-#| failed: There is no order 999.
+#| failed: shop.ship failed: Order 104 is cancelled.
+#| failed: shop.ship failed: There is no order 999.

@@ -8,4 +8,4 @@ found = await asyncio.gather(*(fetch(i) for i in (1, 42, 3)), return_exceptions=
 [str(each) if isinstance(each, Exception) else each["name"] for each in found]
 
 #: value
-#| ["Ada Byron", "There is no customer 42.", "Cy Dorn"]
+#| ["Ada Byron", "shop.get_customer failed: There is no customer 42.", "Cy Dorn"]

@@ -11,4 +11,4 @@ async def parcel(order_id):
 await asyncio.gather(*[parcel(i) for i in (105, 106, 107, 108)])
 
 #: value
-#| ["P735", "Order 106 is shipped.", "P749", "Order 108 is shipped."]
+#| ["P735", "shop.ship failed: Order 106 is shipped.", "P749", "shop.ship failed: Order 108 is shipped."]

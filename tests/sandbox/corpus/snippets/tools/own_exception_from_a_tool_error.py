@@ -17,4 +17,4 @@ except ShippingError as error:
     print(error, "|", error.order_id, "|", type(error.__cause__).__name__)
 
 #: prints
-#| order 110: Order 110 is shipped. | 110 | RuntimeError
+#| order 110: shop.ship failed: Order 110 is shipped. | 110 | RuntimeError

@@ -29,6 +29,6 @@ except RuntimeError as error:
 #: prints
 #| send: attempt 1 failed
 #| send: attempt 2 failed
-#| gave up: Order 101 is shipped.
+#| gave up: shop.ship failed: Order 101 is shipped.
 #: value
 #| ["P784", "Ship one order."]
