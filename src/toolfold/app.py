@@ -57,6 +57,7 @@ class App:
     catalog: Catalog
     discovery: DiscoveryModule
     runtime: Runtime
+    tiers: Tiers
     pinned: PinnedCalls
 
 
@@ -134,7 +135,11 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             yield app
         return
     limits = config.settings.limits
-    checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
+    checker = MontyChecker(
+        time_limit_s=limits.check_time_s,
+        memory_bytes=limits.memory_bytes,
+        binary=shared.monty.binary,
+    )
 
     def refresh() -> None:
         catalog.refresh()
@@ -184,6 +189,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 catalog=catalog,
                 discovery=discovery,
                 runtime=runtime,
+                tiers=tiers,
                 pinned=PinnedCalls(catalog, shared.journal),
             )
             background.cancel_scope.cancel()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, Protocol
 
-from toolfold.errors import CodeRejected
+from toolfold.errors import CodeRejected, RunCrashed
 from toolfold.execution.advice import AVAILABLE
 from toolfold.execution.gaps import MISSING_BUILTINS
 from toolfold.execution.plan import Plan
@@ -46,6 +46,22 @@ class Tiers:
     def has_cpython(self) -> bool:
         """Whether CPython can be had, as far as is known."""
         return self._cpython is not None and self._cpython.fault is None
+
+    async def examine(self) -> tuple[bool, str]:
+        """Try CPython, and say how it stands with it."""
+        cpython = self._cpython
+        if cpython is None:
+            return False, 'switched off by sandbox = "monty"'
+        try:
+            await cpython.warm()
+        except RunCrashed as error:
+            return False, str(error)
+        walls = {
+            "namespaces": "namespaces, Landlock and seccomp",
+            "landlock": "Landlock and seccomp (user namespaces are forbidden here)",
+        }[cpython.level or "landlock"]
+        packages = ", ".join(sorted(cpython.packages & {"numpy", "pandas"}))
+        return True, f"behind {walls}; the standard library{packages and f', {packages}'}"
 
     def sandbox(self, tier: Tier) -> Sandbox:
         """Return where programs of a tier run."""
@@ -100,8 +116,17 @@ class ConfinedSandbox(Sandbox, Protocol):
         ...
 
     @property
+    def level(self) -> Literal["namespaces", "landlock"] | None:
+        """Return which walls stand; None before the first session."""
+        ...
+
+    @property
     def packages(self) -> frozenset[str]:
         """Return the packages beside the standard library that guest code can import."""
+        ...
+
+    async def warm(self) -> None:
+        """Start now what would be started with the first session."""
         ...
 
 

@@ -10,9 +10,10 @@ callbacks. A worker belongs to a session only while the session is open.
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -38,6 +39,7 @@ from toolfold.sandbox.sandbox import (
     OnCall,
     Program,
 )
+from toolfold.sandbox.walled import walled_binary
 
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
@@ -50,12 +52,7 @@ class MontySandbox:
         self._limits = limits
         self._places = anyio.CapacityLimiter(workers)
         self._threads = anyio.CapacityLimiter(workers)
-        self._pool = monty.Monty(
-            min_processes=1,
-            max_processes=workers,
-            feed_duration_limit_grace=_CLOCK_GRACE_S,
-            turn_duration_limit_grace=_CLOCK_GRACE_S,
-        )
+        self._workers = _Workers(workers)
 
     def within(self, limits: Limits) -> "MontySandbox":
         """Return a sandbox that uses the same workers under other limits."""
@@ -66,12 +63,17 @@ class MontySandbox:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the worker processes for the length of this context."""
-        await anyio.to_thread.run_sync(self._pool.__enter__)
+        await anyio.to_thread.run_sync(self._workers.start)
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._pool.__exit__, None, None, None)
+                await anyio.to_thread.run_sync(self._workers.end)
+
+    @property
+    def binary(self) -> Path | None:
+        """Return what starts workers behind walls, while `running`; None where nothing does."""
+        return self._workers.binary
 
     @asynccontextmanager
     async def open(
@@ -79,7 +81,7 @@ class MontySandbox:
     ) -> AsyncIterator["MontySession"]:
         """Open a session on a worker of its own, waiting for one to be free."""
         async with self._places:
-            native = self._pool.checkout(
+            native = self._workers.pool.checkout(
                 script_name="code",
                 limits=_native_limits(self._limits),
                 os_policy={"sleep": "call_host"},
@@ -94,6 +96,35 @@ class MontySandbox:
                     await anyio.to_thread.run_sync(
                         native.__exit__, None, None, None, limiter=self._threads
                     )
+
+
+class _Workers:
+    """The worker processes, behind walls where there are some."""
+
+    def __init__(self, most: int) -> None:
+        self.binary: Path | None = None
+        self._most = most
+        self._started = ExitStack()
+        self._pool: monty.Monty | None = None
+
+    @property
+    def pool(self) -> monty.Monty:
+        assert self._pool is not None, "not running"  # noqa: S101
+        return self._pool
+
+    def start(self) -> None:
+        self.binary = self._started.enter_context(walled_binary())
+        self._pool = monty.Monty(
+            binary_path=self.binary,
+            min_processes=1,
+            max_processes=self._most,
+            feed_duration_limit_grace=_CLOCK_GRACE_S,
+            turn_duration_limit_grace=_CLOCK_GRACE_S,
+        )
+        self._started.enter_context(self._pool)
+
+    def end(self) -> None:
+        self._started.close()
 
 
 def _native_limits(limits: Limits) -> monty.ResourceLimits:

@@ -45,17 +45,19 @@ _ITSELF = """
 """
 
 
-def program(*, has_files: bool) -> bytes:
+def program(*, has_files: bool, starting: bool = False) -> bytes:
     """Return the filter as the kernel takes it: an array of `sock_filter`.
 
     Who has no files of its own may not change modes and times either: Landlock does not see that,
     so a guest that is the user outside could do it to every file of the user.
+
+    With `starting` it lets a program be executed and load its libraries; Landlock says which.
     """
     steps = [
         *(_load(4), (_EQUAL, 1, 0, _X86_64), _give(_KILL)),
         *(_load(0), (_AT_LEAST, 0, 1, _X32), _give(_KILL)),
     ]
-    for number, judged in _conditional().items():
+    for number, judged in (_conditional() | (_STARTING if starting else {})).items():
         is_refused = number in _CHANGE_FILES and not has_files
         block = [_fail(_EPERM)] if is_refused else judged
         steps += [(_EQUAL, 0, len(block), number), *block]
@@ -85,6 +87,12 @@ def _conditional() -> dict[int, list[_Step]]:
         268: _without(2, _SET_ID_BITS),  # fchmodat
         280: [_give(_ALLOW)],  # utimensat
     }
+
+
+# mmap, mprotect, execve, arch_prctl, set_tid_address
+_STARTING: Final[dict[int, list[_Step]]] = {
+    number: [(_RETURN, 0, 0, _ALLOW)] for number in (9, 10, 59, 158, 218)
+}
 
 
 def _without(argument: int, bits: int) -> list[_Step]:

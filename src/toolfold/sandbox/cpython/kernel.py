@@ -3,6 +3,7 @@
 import ctypes
 import os
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 from toolfold.sandbox.cpython import bpf
@@ -120,8 +121,12 @@ def landlock_version() -> int:
     return max(0, int(_libc.syscall(ctypes.c_long(_SYS_LANDLOCK_CREATE), None, 0, 1)))
 
 
-def restrict_files(readable: list[str], writable: list[str]) -> None:
+def restrict_files(
+    readable: list[str], writable: list[str], executable: Sequence[str] = ()
+) -> None:
     """Let this process read below `readable`, read and write below `writable`, and no more.
+
+    It may read and execute what is `executable`.
 
     What a newer Landlock can forbid besides (TCP, abstract sockets, signals), it forbids.
     """
@@ -135,7 +140,8 @@ def restrict_files(readable: list[str], writable: list[str]) -> None:
     reading = 1 << 2 | 1 << 3
     # Writing is all but execute, and making devices, sockets, pipes and links.
     writing = handled & ~(1 << 0 | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 15)
-    for paths, rights in ((readable, reading), (writable, writing)):
+    lists = ((readable, reading), (writable, writing), (executable, reading | 1))
+    for paths, rights in lists:
         for path in paths:
             _allow(rules, path, rights)
     _call(_SYS_LANDLOCK_RESTRICT, rules, 0, what="landlock_restrict_self")
@@ -148,15 +154,15 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except FileNotFoundError:
         return
     if not os.path.isdir(path):
-        rights &= 1 << 1 | 1 << 2 | 1 << 14
+        rights &= 1 | 1 << 1 | 1 << 2 | 1 << 14
     rule = struct.pack("<Qi", rights, place)
     _call(_SYS_LANDLOCK_ADD, rules, 1, rule, 0, what=f"landlock_add_rule {path}")
     os.close(place)
 
 
-def restrict_calls(*, has_files: bool) -> None:
+def restrict_calls(*, has_files: bool, starting: bool = False) -> None:
     """Let this process make the system calls of `bpf` only."""
-    code = bpf.program(has_files=has_files)
+    code = bpf.program(has_files=has_files, starting=starting)
     steps = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(steps))
     _call(_SYS_SECCOMP, 1, 0, program, what="seccomp")

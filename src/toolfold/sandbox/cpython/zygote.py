@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from typing import Any, Final, NoReturn
 
@@ -31,8 +32,10 @@ _COMMON: Final = (
     "tomllib traceback types typing unicodedata unittest urllib.parse uuid warnings weakref "
     "xml.etree.ElementTree zipfile zlib zoneinfo"
 )
+# They open windows, print, or take long and serve nobody.
 _NEVER: Final = frozenset(
-    {"antigravity", "ensurepip", "idlelib", "lib2to3", "pip", "test", "this", "tkinter", "turtle"}
+    {"_tkinter", "antigravity", "ensurepip", "idlelib", "lib2to3", "pip", "pydoc_data", "readline"}
+    | {"test", "tests", "this", "tkinter", "turtle", "turtledemo"}
 )
 _STACK_BYTES: Final = 1 << 20
 _PAGE: Final = 4096
@@ -112,8 +115,19 @@ def _import_all(place: Place, *, everything: bool) -> None:
         _try_import(name)
     _import_machine_code(os.path.join(place.library, "lib-dynload"), "")
     if everything:
-        for name in sorted(sys.stdlib_module_names - _NEVER):
+        for name in _modules_in(place.library):
             _try_import(name)
+
+
+def _modules_in(library: str) -> Iterator[str]:
+    """Yield the name of every module of the standard library."""
+    for parent, folders, files in os.walk(library):
+        inner = os.path.relpath(parent, library).replace(os.sep, ".").strip(".")
+        folders[:] = [name for name in folders if name.isidentifier() and name not in _NEVER]
+        for name in files:
+            module = name.removesuffix(".py")
+            if module != name and module not in {"__init__", "__main__"}:
+                yield ".".join(filter(None, (inner, module)))
 
 
 def _import_machine_code(directory: str, package: str) -> None:
@@ -129,8 +143,8 @@ def _import_machine_code(directory: str, package: str) -> None:
 
 
 def _try_import(name: str) -> None:
-    if name.partition(".")[0] not in _NEVER | {"_tkinter", "readline"}:
-        with contextlib.suppress(Exception):
+    if name.partition(".")[0] not in _NEVER:
+        with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
 
 
