@@ -72,8 +72,13 @@ class Auto:
         return result
 
 
-@pytest.fixture(scope="module")
-async def auto(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Auto]:
+SETTINGS = ["auto", pytest.param("cpython", marks=pytest.mark.soak)]
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+async def auto(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, anyio_backend: str
+) -> AsyncIterator[Auto]:
     place = tmp_path_factory.mktemp("corpus")
     servers = {"shop": {"command": sys.executable, "args": [str(HERE / "shop.py")]}}
     config = load_config(
