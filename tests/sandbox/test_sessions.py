@@ -1,13 +1,25 @@
-"""What guest code can do in the Monty sandbox, and how its runs end."""
+"""What guest code can do in any sandbox, and how its runs end: one contract, both tiers."""
 
 import math
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import anyio
 import pytest
-from guests import Host, failure_kind, host_modules, run, run_in, running_sandbox, value_of
+from guests import (
+    Host,
+    Running,
+    failure_kind,
+    host_modules,
+    process_of,
+    run,
+    run_in,
+    running_sandbox,
+    sharing,
+    value_of,
+)
 
 from toolfold.errors import (
     BadCall,
@@ -19,8 +31,28 @@ from toolfold.errors import (
     ValueRejected,
 )
 from toolfold.jsontypes import Json
-from toolfold.sandbox.monty import MontySandbox
-from toolfold.sandbox.sandbox import GuestCall
+from toolfold.sandbox.sandbox import GuestCall, Sandbox
+
+
+@pytest.fixture(scope="module", params=["monty", "cpython"])
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+async def running(anyio_backend: str, tier: str) -> AsyncIterator[Running]:
+    """Runs sandboxes with limits of their own, all of CPython's on one zygote."""
+    if tier == "monty":
+        yield running_sandbox
+        return
+    async with running_sandbox(tier=tier) as cpython:
+        yield partial(sharing, cpython)
+
+
+@pytest.fixture(scope="module")
+async def sandbox(anyio_backend: str, running: Running) -> AsyncIterator[Sandbox]:
+    async with running() as sandbox:
+        yield sandbox
 
 
 def raising(error: Exception) -> Callable[[GuestCall], Awaitable[Json]]:
@@ -46,18 +78,18 @@ class Gate:
 # Calls
 
 
-async def test_a_plain_call_gives_its_value(sandbox: MontySandbox) -> None:
+async def test_a_plain_call_gives_its_value(sandbox: Sandbox) -> None:
     host = Host()
 
     assert await value_of(sandbox, "import host\nhost.echo(1) + 1", host) == 2
     assert host.calls == [GuestCall("host.echo", (1,), {})]
 
 
-async def test_an_awaited_call_gives_its_value(sandbox: MontySandbox) -> None:
+async def test_an_awaited_call_gives_its_value(sandbox: Sandbox) -> None:
     assert await value_of(sandbox, "import host\n(await host.echo(1)) + 1") == 2
 
 
-async def test_arguments_arrive_as_plain_json(sandbox: MontySandbox) -> None:
+async def test_arguments_arrive_as_plain_json(sandbox: Sandbox) -> None:
     host = Host()
 
     await value_of(sandbox, "import host\nhost.echo((1, 2), when={3, 1}, deep=[{'a': (0,)}])", host)
@@ -83,7 +115,7 @@ async def test_arguments_arrive_as_plain_json(sandbox: MontySandbox) -> None:
         "import asyncio, host\nasync def f():\n    return await host.echo(1)\nasyncio.run(f())",
     ],
 )
-async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: MontySandbox, code: str) -> None:
+async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: Sandbox, code: str) -> None:
     host = Host()
 
     assert await value_of(sandbox, code, host) == 1
@@ -113,7 +145,7 @@ async def test_a_tool_can_be_reached_in_every_usual_way(sandbox: MontySandbox, c
     ],
 )
 async def test_calls_can_be_gathered_however_they_were_collected(
-    sandbox: MontySandbox, code: str
+    sandbox: Sandbox, code: str
 ) -> None:
     host = Host()
 
@@ -121,7 +153,7 @@ async def test_calls_can_be_gathered_however_they_were_collected(
     assert len(host.calls) == 3
 
 
-async def test_gathered_calls_are_in_flight_at_the_same_time(sandbox: MontySandbox) -> None:
+async def test_gathered_calls_are_in_flight_at_the_same_time(sandbox: Sandbox) -> None:
     arrived, together = [], anyio.Event()
 
     async def wait(call: GuestCall) -> Json:
@@ -136,7 +168,7 @@ async def test_gathered_calls_are_in_flight_at_the_same_time(sandbox: MontySandb
         await value_of(sandbox, code, Host({"wait": wait}))
 
 
-async def test_a_call_that_was_begun_and_never_awaited_is_waited_for(sandbox: MontySandbox) -> None:
+async def test_a_call_that_was_begun_and_never_awaited_is_waited_for(sandbox: Sandbox) -> None:
     gate, host_calls = Gate(), []
 
     async def wait(call: GuestCall) -> Json:
@@ -158,10 +190,12 @@ async def test_a_call_that_was_begun_and_never_awaited_is_waited_for(sandbox: Mo
     assert len(host_calls) == 1
 
 
-async def test_a_call_that_was_begun_and_never_ends_is_cancelled_with_the_wall_time() -> None:
+async def test_a_call_that_was_begun_and_never_ends_is_cancelled_with_the_wall_time(
+    running: Running,
+) -> None:
     gate = Gate()
 
-    async with running_sandbox(wall_time_s=0.5) as sandbox:
+    async with running(wall_time_s=0.5) as sandbox:
         with anyio.fail_after(10):
             code = "import host\nlater = host.wait(1)\nif False:\n    await later\n'end'"
             outcome = await run(sandbox, code, Host({"wait": gate.wait}))
@@ -170,7 +204,8 @@ async def test_a_call_that_was_begun_and_never_ends_is_cancelled_with_the_wall_t
     assert outcome.failure.kind == "timeout"
 
 
-async def test_a_tool_can_return_anything_that_json_can_say(sandbox: MontySandbox) -> None:
+async def test_a_tool_can_return_anything_that_json_can_say(sandbox: Sandbox, tier: str) -> None:
+    half = {"monty": "a?", "cpython": "a\ufffd"}[tier]
     deep: Json = []
     for _ in range(500):
         deep = [deep]
@@ -179,10 +214,10 @@ async def test_a_tool_can_return_anything_that_json_can_say(sandbox: MontySandbo
         return {"half": "a\ud83d", "\udc00": 1, "huge": 10**4000, "deep": deep, "nan": math.nan}
 
     code = "import host\nx = host.wait()\n[x['half'], x['huge'] % 7, x['nan'] == x['nan'], len(x)]"
-    assert await value_of(sandbox, code, Host({"wait": answer})) == ["a?", 10**4000 % 7, False, 5]
+    assert await value_of(sandbox, code, Host({"wait": answer})) == [half, 10**4000 % 7, False, 5]
     awaited = code.replace("host.wait()", "await host.wait()")
     assert await value_of(sandbox, awaited, Host({"wait": answer})) == [
-        "a?",
+        half,
         10**4000 % 7,
         False,
         5,
@@ -204,7 +239,7 @@ async def test_a_tool_can_return_anything_that_json_can_say(sandbox: MontySandbo
 )
 @pytest.mark.parametrize("call", ["host.wait()", "await host.wait()"])
 async def test_a_failed_call_can_be_caught_by_name(
-    sandbox: MontySandbox, error: Exception, caught_as: str, call: str
+    sandbox: Sandbox, error: Exception, caught_as: str, call: str
 ) -> None:
     code = f"import host\ntry:\n    {call}\nexcept {caught_as} as error:\n    x = str(error)\nx"
 
@@ -212,7 +247,7 @@ async def test_a_failed_call_can_be_caught_by_name(
 
 
 async def test_a_failed_call_that_nobody_catches_ends_the_run_at_its_line(
-    sandbox: MontySandbox,
+    sandbox: Sandbox,
 ) -> None:
     outcome = await run(sandbox, "import host\nx = 1\nhost.fail('no such record')")
 
@@ -226,7 +261,7 @@ async def test_a_failed_call_that_nobody_catches_ends_the_run_at_its_line(
     ("error", "kind"), [(RunError("stop here"), "error"), (ValueRejected("too large"), "value")]
 )
 async def test_an_error_of_the_run_itself_cannot_be_caught(
-    sandbox: MontySandbox, error: RunError, kind: str
+    sandbox: Sandbox, error: RunError, kind: str
 ) -> None:
     code = "import host\nwhile True:\n  try:\n    host.wait()\n  except BaseException:\n    pass"
 
@@ -241,7 +276,7 @@ async def test_an_error_of_the_run_itself_cannot_be_caught(
 # Values
 
 
-async def test_objects_of_guest_classes_are_sent_as_their_attributes(sandbox: MontySandbox) -> None:
+async def test_objects_of_guest_classes_are_sent_as_their_attributes(sandbox: Sandbox) -> None:
     host = Host()
     code = """
 import host
@@ -276,7 +311,7 @@ host.echo(Box())
             "ZeroDivisionError: division by zero",
         ),
         ("from collections import Counter\nCounter('aab')", {"a": 2, "b": 1}),
-        ("from collections import namedtuple\nnamedtuple('P', 'x y')(1, 2)", [1, 2]),
+        ("from collections import namedtuple\nnamedtuple('P', 'x y')(1, 2)", {"x": 1, "y": 2}),
         ("from datetime import date\n{'day': date(2026, 3, 1)}", {"day": "2026-03-01"}),
         ("{1: 'a', (1, 2): 'b'}", {"1": "a", "[1, 2]": "b"}),
         ("x = []\nx.append(x)\nx", ["[...]"]),
@@ -285,7 +320,7 @@ host.echo(Box())
     ],
 )
 async def test_the_last_value_is_shown_whatever_it_is(
-    sandbox: MontySandbox, code: str, shown: Json
+    sandbox: Sandbox, code: str, shown: Json
 ) -> None:
     assert await value_of(sandbox, code) == shown
 
@@ -296,15 +331,13 @@ async def test_the_last_value_is_shown_whatever_it_is(
         ("b'abc'", "base64"),
         ("float('nan')", "nan"),
         ("Empty()", "not data"),
-        ("{Empty(): 1}", "sandbox"),
-        ("{Empty()}", "sandbox"),
         ("[0] * 300_000", "parts"),
         ("deep", "levels"),
         ("'x' * 9_000_000", "bytes"),
     ],
 )
 async def test_an_argument_that_cannot_be_sent_ends_the_run_at_its_line(
-    sandbox: MontySandbox, argument: str, words: str
+    sandbox: Sandbox, argument: str, words: str
 ) -> None:
     host = Host()
     code = f"""import host
@@ -327,14 +360,7 @@ host.echo('after')
     assert [call.args for call in host.calls] == [("before",)]
 
 
-@pytest.mark.parametrize("code", ["class A: pass\n{A(): 1}", "class A: pass\n[{A()}]"])
-async def test_a_last_value_that_cannot_leave_the_sandbox_is_a_failure_of_the_code(
-    sandbox: MontySandbox, code: str
-) -> None:
-    assert await failure_kind(sandbox, code) == "value"
-
-
-async def test_a_value_over_budget_cancels_the_calls_in_flight(sandbox: MontySandbox) -> None:
+async def test_a_value_over_budget_cancels_the_calls_in_flight(sandbox: Sandbox) -> None:
     host = Host({"wait": Gate().wait})
     code = "import host\nlater = host.wait()\nhost.echo([0] * 300_000)\nawait later"
 
@@ -347,7 +373,7 @@ async def test_a_value_over_budget_cancels_the_calls_in_flight(sandbox: MontySan
 # Names
 
 
-async def test_an_undefined_function_is_a_name_error_and_no_call(sandbox: MontySandbox) -> None:
+async def test_an_undefined_function_is_a_name_error_and_no_call(sandbox: Sandbox) -> None:
     host = Host()
 
     outcome = await run(sandbox, "x = 1\nnope(b'abc')", host)
@@ -359,14 +385,14 @@ async def test_an_undefined_function_is_a_name_error_and_no_call(sandbox: MontyS
 
 
 @pytest.mark.parametrize("code", ["nope", "nope.x", "nope.x()", "sleep(1e9)", "mcp__host__other()"])
-async def test_undefined_names_are_name_errors(sandbox: MontySandbox, code: str) -> None:
+async def test_undefined_names_are_name_errors(sandbox: Sandbox, code: str) -> None:
     outcome = await run(sandbox, code)
 
     assert outcome.failure is not None
     assert outcome.failure.message.startswith("NameError: ")
 
 
-async def test_names_of_the_host_can_be_called_and_passed_around(sandbox: MontySandbox) -> None:
+async def test_names_of_the_host_can_be_called_and_passed_around(sandbox: Sandbox) -> None:
     host = Host()
 
     await value_of(sandbox, "show(1)\nf = show\nf(2)\n[s(3) for s in [show]]", host)
@@ -378,7 +404,7 @@ async def test_names_of_the_host_can_be_called_and_passed_around(sandbox: MontyS
     ]
 
 
-async def test_guest_code_may_use_a_name_of_the_host_for_itself(sandbox: MontySandbox) -> None:
+async def test_guest_code_may_use_a_name_of_the_host_for_itself(sandbox: Sandbox) -> None:
     host = Host()
 
     assert await value_of(sandbox, "def show(x):\n    return x + 1\nshow(1)", host) == 2
@@ -388,7 +414,7 @@ async def test_guest_code_may_use_a_name_of_the_host_for_itself(sandbox: MontySa
 # Sessions
 
 
-async def test_the_programs_of_a_session_share_their_state(sandbox: MontySandbox) -> None:
+async def test_the_programs_of_a_session_share_their_state(sandbox: Sandbox) -> None:
     async with sandbox.open(host_modules(), frozenset()) as session:
         await run_in(session, "x = 40\ndef add(y):\n    return x + y")
         outcome = await run_in(session, "add(2)")
@@ -397,7 +423,7 @@ async def test_the_programs_of_a_session_share_their_state(sandbox: MontySandbox
 
 
 async def test_a_function_of_an_earlier_program_still_awaits_its_calls(
-    sandbox: MontySandbox,
+    sandbox: Sandbox,
 ) -> None:
     async with sandbox.open(host_modules(), frozenset()) as session:
         await run_in(
@@ -412,16 +438,16 @@ async def test_a_function_of_an_earlier_program_still_awaits_its_calls(
     assert outcome.value == [1, 2, 3, 4]
 
 
-async def test_sessions_do_not_see_each_other(sandbox: MontySandbox) -> None:
+async def test_sessions_do_not_see_each_other(sandbox: Sandbox) -> None:
     await value_of(sandbox, "secret = 1")
 
     assert await failure_kind(sandbox, "secret") == "error"
 
 
-async def test_more_sessions_than_workers_take_turns() -> None:
+async def test_more_sessions_than_workers_take_turns(running: Running) -> None:
     values: list[Json] = []
 
-    async with running_sandbox(workers=2) as sandbox:
+    async with running(workers=2) as sandbox:
 
         async def one(number: int) -> None:
             values.append(await value_of(sandbox, f"import host\nhost.echo({number})"))
@@ -437,11 +463,11 @@ async def test_more_sessions_than_workers_take_turns() -> None:
 # Limits
 
 
-async def test_the_call_limit_ends_the_run_and_cannot_be_caught() -> None:
+async def test_the_call_limit_ends_the_run_and_cannot_be_caught(running: Running) -> None:
     host = Host()
     code = "import host\nwhile True:\n  try:\n    host.echo(1)\n  except BaseException:\n    pass"
 
-    async with running_sandbox(calls=7) as sandbox:
+    async with running(calls=7) as sandbox:
         outcome = await run(sandbox, code, host)
 
     assert outcome.failure is not None
@@ -450,12 +476,12 @@ async def test_the_call_limit_ends_the_run_and_cannot_be_caught() -> None:
     assert len(host.calls) == 7
 
 
-async def test_exactly_as_many_calls_as_the_limit_are_fine() -> None:
-    async with running_sandbox(calls=7) as sandbox:
+async def test_exactly_as_many_calls_as_the_limit_are_fine(running: Running) -> None:
+    async with running(calls=7) as sandbox:
         assert await value_of(sandbox, "import host\nsum(host.echo(1) for _ in range(7))") == 7
 
 
-async def test_many_calls_go_through_in_one_run(sandbox: MontySandbox) -> None:
+async def test_many_calls_go_through_in_one_run(sandbox: Sandbox) -> None:
     host = Host()
 
     assert (
@@ -465,8 +491,8 @@ async def test_many_calls_go_through_in_one_run(sandbox: MontySandbox) -> None:
     assert len(host.calls) == 5_000
 
 
-async def test_the_wall_clock_counts_the_time_in_tools() -> None:
-    async with running_sandbox(wall_time_s=0.5) as sandbox:
+async def test_the_wall_clock_counts_the_time_in_tools(running: Running) -> None:
+    async with running(wall_time_s=0.5) as sandbox:
         with anyio.fail_after(10):
             outcome = await run(
                 sandbox,
@@ -480,17 +506,17 @@ async def test_the_wall_clock_counts_the_time_in_tools() -> None:
     assert "wall time" in outcome.failure.message
 
 
-async def test_the_guests_clock_does_not_count_the_time_in_tools() -> None:
+async def test_the_guests_clock_does_not_count_the_time_in_tools(running: Running) -> None:
     async def slowly(call: GuestCall) -> Json:
         await anyio.sleep(0.6)
         return 1
 
-    async with running_sandbox(guest_time_s=0.5) as sandbox:
+    async with running(guest_time_s=0.5) as sandbox:
         assert await value_of(sandbox, "import host\nhost.wait()", Host({"wait": slowly})) == 1
 
 
-async def test_an_endless_loop_ends_with_the_guests_time() -> None:
-    async with running_sandbox(guest_time_s=0.3) as sandbox:
+async def test_an_endless_loop_ends_with_the_guests_time(running: Running) -> None:
+    async with running(guest_time_s=0.3) as sandbox:
         with anyio.fail_after(10):
             outcome = await run(sandbox, "print('begun')\nwhile True:\n    pass")
         assert await value_of(sandbox, "1") == 1
@@ -501,7 +527,7 @@ async def test_an_endless_loop_ends_with_the_guests_time() -> None:
     assert outcome.output == "begun\n"
 
 
-async def test_too_much_memory_is_a_failure_of_its_own_kind(sandbox: MontySandbox) -> None:
+async def test_too_much_memory_is_a_failure_of_its_own_kind(sandbox: Sandbox) -> None:
     outcome = await run(sandbox, "x = [0]\nwhile True:\n    x += x")
 
     assert outcome.failure is not None
@@ -509,10 +535,10 @@ async def test_too_much_memory_is_a_failure_of_its_own_kind(sandbox: MontySandbo
     assert "64 MB" in outcome.failure.message
 
 
-async def test_output_over_the_limit_is_cut_and_the_run_goes_on() -> None:
+async def test_output_over_the_limit_is_cut_and_the_run_goes_on(running: Running) -> None:
     code = "for i in range(1000):\n    print('x' * 99)\nprint('last')\n'end'"
 
-    async with running_sandbox(output_bytes=1_000) as sandbox:
+    async with running(output_bytes=1_000) as sandbox:
         outcome = await run(sandbox, code)
 
     assert outcome.failure is None
@@ -521,13 +547,13 @@ async def test_output_over_the_limit_is_cut_and_the_run_goes_on() -> None:
     assert outcome.output_dropped == 990 * 100 + len("last\n")
 
 
-async def test_what_goes_to_standard_error_is_output_too(sandbox: MontySandbox) -> None:
+async def test_what_goes_to_standard_error_is_output_too(sandbox: Sandbox) -> None:
     outcome = await run(sandbox, "import sys\nprint('a')\nprint('b', file=sys.stderr)")
 
     assert outcome.output == "a\nb\n"
 
 
-async def test_the_times_of_guest_and_tools_are_told_apart(sandbox: MontySandbox) -> None:
+async def test_the_times_of_guest_and_tools_are_told_apart(sandbox: Sandbox) -> None:
     async def slowly(call: GuestCall) -> Json:
         await anyio.sleep(0.3)
         return None
@@ -551,12 +577,12 @@ async def test_the_times_of_guest_and_tools_are_told_apart(sandbox: MontySandbox
         "import time\ntime.sleep(0)\n'end'",
     ],
 )
-async def test_guest_code_can_sleep(sandbox: MontySandbox, code: str) -> None:
+async def test_guest_code_can_sleep(sandbox: Sandbox, code: str) -> None:
     with anyio.fail_after(10):
         assert await value_of(sandbox, code) == "end"
 
 
-async def test_all_sleeps_together_have_a_limit() -> None:
+async def test_all_sleeps_together_have_a_limit(running: Running) -> None:
     host = Host()
     code = """
 import time, host
@@ -569,7 +595,7 @@ except TimeoutError as error:
     host.echo(str(error))
 slept
 """
-    async with running_sandbox(sleep_s=0.1) as sandbox:
+    async with running(sleep_s=0.1) as sandbox:
         assert await value_of(sandbox, code, host) == 2
 
     assert "0.1 s" in str(host.calls[0].args[0])
@@ -578,7 +604,7 @@ slept
 @pytest.mark.parametrize("length", ["1e9", "10**400", "float('inf')", "float('nan')", "'long'"])
 @pytest.mark.parametrize("sleep", ["time.sleep({})", "await asyncio.sleep({})"])
 async def test_an_odd_sleep_is_an_exception_for_the_guest(
-    sandbox: MontySandbox, length: str, sleep: str
+    sandbox: Sandbox, length: str, sleep: str
 ) -> None:
     with anyio.fail_after(10):
         kind = await failure_kind(sandbox, f"import time, asyncio\n{sleep.format(length)}")
@@ -589,7 +615,7 @@ async def test_an_odd_sleep_is_an_exception_for_the_guest(
 # Ending
 
 
-async def test_cancelling_in_a_tool_call_ends_the_run_at_once(sandbox: MontySandbox) -> None:
+async def test_cancelling_in_a_tool_call_ends_the_run_at_once(sandbox: Sandbox) -> None:
     gate, host = Gate(), Host()
     host = Host({"wait": gate.wait})
     code = "import host\ntry:\n    host.wait()\nexcept BaseException:\n    pass\nhost.echo('next')"
@@ -605,14 +631,14 @@ async def test_cancelling_in_a_tool_call_ends_the_run_at_once(sandbox: MontySand
     assert await value_of(sandbox, "1") == 1
 
 
-async def test_cancelling_in_a_busy_loop_ends_the_run_at_once() -> None:
+async def test_cancelling_in_a_busy_loop_ends_the_run_at_once(running: Running) -> None:
     begun = anyio.Event()
 
     async def note(call: GuestCall) -> Json:
         begun.set()
         return None
 
-    async with running_sandbox(guest_time_s=60.0, workers=1) as sandbox:
+    async with running(guest_time_s=60.0, workers=1) as sandbox:
         with anyio.fail_after(10):
             async with anyio.create_task_group() as tasks:
                 code = "import host\nhost.wait()\nwhile True:\n    pass"
@@ -622,10 +648,12 @@ async def test_cancelling_in_a_busy_loop_ends_the_run_at_once() -> None:
             assert await value_of(sandbox, "1") == 1
 
 
-async def test_cancelling_while_waiting_for_a_worker_leaves_nothing_behind() -> None:
+async def test_cancelling_while_waiting_for_a_worker_leaves_nothing_behind(
+    running: Running,
+) -> None:
     gate = Gate()
 
-    async with running_sandbox(workers=1) as sandbox, anyio.create_task_group() as tasks:
+    async with running(workers=1) as sandbox, anyio.create_task_group() as tasks:
         tasks.start_soon(run, sandbox, "import host\nhost.wait()", Host({"wait": gate.wait}))
         await gate.called.wait()
         with anyio.move_on_after(0.05) as scope:
@@ -638,7 +666,7 @@ async def test_cancelling_while_waiting_for_a_worker_leaves_nothing_behind() -> 
 
 
 async def test_a_fault_in_the_host_is_raised_and_not_given_to_the_guest(
-    sandbox: MontySandbox,
+    sandbox: Sandbox,
 ) -> None:
     code = "import host\ntry:\n    host.wait()\nexcept BaseException:\n    pass"
 
@@ -657,11 +685,13 @@ async def test_a_fault_in_the_host_is_raised_and_not_given_to_the_guest(
         pytest.param("import host\nawait host.crash()", id="while it awaits a tool"),
     ],
 )
-async def test_a_killed_worker_is_a_clear_failure_and_the_next_run_works(code: str) -> None:
-    async with running_sandbox(workers=1) as sandbox:
+async def test_a_killed_worker_is_a_clear_failure_and_the_next_run_works(
+    code: str, running: Running
+) -> None:
+    async with running(workers=1) as sandbox:
         async with sandbox.open(host_modules(), frozenset()) as session:
             # While code runs, this would wait for it with the interpreter lock in hand.
-            worker = session._native.worker_pid or 0
+            worker = process_of(session)
 
             async def kill(call: GuestCall) -> Json:
                 os.kill(worker, signal.SIGKILL)
@@ -687,10 +717,10 @@ async def test_a_killed_worker_is_a_clear_failure_and_the_next_run_works(code: s
         pytest.param("import host\nhost.wait()", id="an error of the run"),
     ],
 )
-async def test_a_session_that_was_stopped_is_over_and_says_so(code: str) -> None:
+async def test_a_session_that_was_stopped_is_over_and_says_so(code: str, running: Running) -> None:
     host = Host({"wait": raising(RunError("stop"))})
 
-    async with running_sandbox(guest_time_s=0.3, calls=5) as sandbox:
+    async with running(guest_time_s=0.3, calls=5) as sandbox:
         async with sandbox.open(host_modules(), frozenset()) as session:
             await run_in(session, "x = 1")
             stopped = await run_in(session, code, host)
@@ -702,19 +732,10 @@ async def test_a_session_that_was_stopped_is_over_and_says_so(code: str) -> None
     assert "variables are lost" in after.failure.message
 
 
-async def test_a_session_goes_on_after_an_error_in_the_code(sandbox: MontySandbox) -> None:
-    async with sandbox.open(host_modules(), frozenset()) as session:
-        await run_in(session, "x = 1\n1 / 0")
-        await run_in(session, "x = 2\nclass A(dict): pass")
-        outcome = await run_in(session, "x")
-
-    assert outcome.value == 1
-
-
-async def test_the_workers_end_with_the_sandbox() -> None:
-    async with running_sandbox(workers=2) as sandbox:
+async def test_the_workers_end_with_the_sandbox(tier: str) -> None:
+    async with running_sandbox(tier=tier) as sandbox:
         async with sandbox.open(host_modules(), frozenset()) as session:
-            pid = session._native.worker_pid or 0
+            pid = process_of(session)
         os.kill(pid, 0)
 
     with anyio.fail_after(10):
