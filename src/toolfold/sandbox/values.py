@@ -19,6 +19,7 @@ from toolfold.jsontypes import Json
 
 _LARGEST_INT_BITS = 4096
 _LIGHT_CHARS = 200
+_LIGHT_BYTES = 4 * _LIGHT_CHARS
 _LIGHT_INT = 1 << 62
 
 
@@ -40,16 +41,20 @@ def admit(value: object, budget: ValueBudget) -> Json:
     Raises:
         ValueRejected: The value is over budget, or holds what JSON cannot carry.
     """
-    return value if is_light(value) else Walk(budget, strict=True).visit(value, 0)
+    if budget.size_bytes >= _LIGHT_BYTES and is_light(value):
+        return value
+    return Walk(budget, strict=True).visit(value, 0)
 
 
 def admit_for_display(value: object, budget: ValueBudget) -> Json:
     """As `admit`, but what JSON cannot carry becomes its description instead of an error."""
-    return value if is_light(value) else Walk(budget, strict=False).visit(value, 0)
+    if budget.size_bytes >= _LIGHT_BYTES and is_light(value):
+        return value
+    return Walk(budget, strict=False).visit(value, 0)
 
 
 def is_light(value: object) -> TypeGuard[Json]:
-    """Whether `value` is in any budget, so that there is nothing to walk."""
+    """Whether `value` is in any budget of `_LIGHT_BYTES`, so that there is nothing to walk."""
     kind = type(value)
     if kind is str:
         return len(value) < _LIGHT_CHARS  # type: ignore[arg-type]
@@ -124,9 +129,10 @@ class Walk:
         return text
 
     def _integer(self, value: int) -> Json:
-        if value.bit_length() > _LARGEST_INT_BITS:
+        bits = value.bit_length()
+        if bits > _LARGEST_INT_BITS:
             return self._foreign("an integer of over a thousand digits", "<huge integer>")
-        self._spend(8)
+        self._spend(max(8, bits // 3))  # as many as it has digits
         return value
 
     def _float(self, value: float) -> Json:
@@ -169,7 +175,7 @@ class Walk:
         name = getattr(value, "name", None) or getattr(value, "__name__", None)
         if isinstance(attributes, dict) and (attributes or not self._strict):
             plain = self._mapping(attributes, depth)
-            return plain if self._strict else {str(name): plain}
+            return plain if self._strict else {self._text(str(name)): plain}
         shown = f"<{name}>" if isinstance(name, str) else f"<{type(value).__name__}>"
         return self._foreign(f"{shown}, which is not data", shown)
 
