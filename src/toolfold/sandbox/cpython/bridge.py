@@ -19,6 +19,7 @@ from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.frames import HEADER, frame
 
 _CHUNK: Final = 4_096  # most answers are small, and to allocate more takes time
+_LARGE_CHUNK: Final = 1 << 18
 _NOT_WAITING: Final = socket.MSG_DONTWAIT
 _EXCEPTIONS: Final = {
     kind.__name__: kind
@@ -34,7 +35,7 @@ class Bridge:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
-        self._buffer = b""
+        self._buffer = bytearray()
         self._sending = threading.Lock()
         self._reading = threading.Lock()
         self._turn = threading.Condition(threading.Lock())
@@ -62,13 +63,22 @@ class Bridge:
 
     def receive(self) -> tuple[int, Any]:
         """Wait for a frame; end with the host."""
-        while len(self._buffer) < HEADER.size:
-            self._fill()
-        length, kind = HEADER.unpack_from(self._buffer)
+        buffer = self._buffer
+        if not buffer:
+            received = self._read(_CHUNK)
+            if len(received) > HEADER.size:
+                length, kind = HEADER.unpack_from(received)
+                if len(received) == HEADER.size + length:  # as nearly always
+                    return kind, frames.read_message(memoryview(received)[HEADER.size :])
+            buffer += received
+        while len(buffer) < HEADER.size:
+            buffer += self._read(_CHUNK)
+        length, kind = HEADER.unpack_from(buffer)
         end = HEADER.size + length
-        if len(self._buffer) < end:
-            self._fill_to(end)
-        payload, self._buffer = self._buffer[HEADER.size : end], self._buffer[end:]
+        while len(buffer) < end:
+            buffer += self._read(max(_CHUNK, min(end - len(buffer), _LARGE_CHUNK)))
+        payload = bytes(buffer[HEADER.size : end])
+        del buffer[:end]
         return kind, frames.read_message(payload)
 
     def expect(self, call_id: int, then: Callable[[Outcome], None]) -> None:
@@ -137,7 +147,7 @@ class Bridge:
         try:
             [(_, events)] = poll.poll()
             if events & select.POLLIN:
-                self._fill()
+                self._buffer += self._read(_LARGE_CHUNK)
         finally:
             if reads:
                 self._reading.release()
@@ -159,21 +169,11 @@ class Bridge:
         else:
             then(_outcome(kind, message))
 
-    def _fill(self) -> None:
-        received = os.read(self._descriptor, _CHUNK)
+    def _read(self, most: int) -> bytes:
+        received = os.read(self._descriptor, most)
         if not received:
             os._exit(0)
-        self._buffer += received
-
-    def _fill_to(self, size: int) -> None:
-        parts, missing = [self._buffer], size - len(self._buffer)
-        while missing > 0:
-            received = os.read(self._descriptor, max(_CHUNK, min(missing, 1 << 20)))
-            if not received:
-                os._exit(0)
-            parts.append(received)
-            missing -= len(received)
-        self._buffer = b"".join(parts)
+        return received
 
 
 def _outcome(kind: int, message: Any) -> Outcome:

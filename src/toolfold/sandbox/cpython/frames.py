@@ -215,7 +215,7 @@ def write_message(kind: int, *items: Any) -> bytes:
     return frame(kind, marshal.dumps(items))
 
 
-def read_message(payload: bytes) -> Any:
+def read_message(payload: bytes | memoryview) -> Any:
     """Return what the host said. Never to be used on what a guest said."""
     return marshal.loads(payload)  # noqa: S302
 

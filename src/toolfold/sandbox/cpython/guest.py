@@ -24,7 +24,7 @@ from toolfold.sandbox.cpython import calls, files, frames
 from toolfold.sandbox.cpython.bridge import Bridge
 from toolfold.sandbox.cpython.calls import PROGRAM, Caller, Sites
 from toolfold.sandbox.cpython.frames import write_json
-from toolfold.sandbox.cpython.loop import GuestLoop
+from toolfold.sandbox.cpython.loop import GuestLoop, run
 from toolfold.sandbox.cpython.plain import to_show
 from toolfold.sandbox.values import ValueBudget
 
@@ -68,6 +68,7 @@ class _Guest:
         self._loop = GuestLoop(bridge)
         asyncio.events.new_event_loop = asyncio.new_event_loop = lambda: GuestLoop(bridge)
         asyncio.set_event_loop(self._loop)
+        asyncio.run = run
         self._budget = ValueBudget(nodes=1_000, depth=10, size_bytes=10_000)
         self._sites = Sites()
         self._output = _Output(bridge)
@@ -139,14 +140,22 @@ class _Guest:
             tail = None
             if isinstance(last, ast.Expr):
                 tail = _compile(ast.Expression(last.value), file_name, "eval")
-        self._evaluate(body)
-        return None if tail is None else self._evaluate(tail)
-
-    def _evaluate(self, code: types.CodeType) -> Any:
-        value = eval(code, self._main.__dict__)  # noqa: S307  # that is what the walls are for
-        if code.co_flags & inspect.CO_COROUTINE:
+        value = None
+        parts = [body] if tail is None else [body, tail]
+        if any(code.co_flags & inspect.CO_COROUTINE for code in parts):
             asyncio.set_event_loop(self._loop)
-            return self._loop.run_until_complete(value)
+            value = self._loop.run_until_complete(self._evaluate_in_loop(parts))
+        else:
+            for code in parts:
+                value = eval(code, self._main.__dict__)  # noqa: S307  # the walls are for that
+        return None if tail is None else value
+
+    async def _evaluate_in_loop(self, parts: list[types.CodeType]) -> Any:
+        value = None
+        for code in parts:
+            value = eval(code, self._main.__dict__)  # noqa: S307  # the walls are for that
+            if code.co_flags & inspect.CO_COROUTINE:
+                value = await value
         return value
 
 

@@ -5,6 +5,7 @@ import os
 from asyncio import base_events
 from collections import deque
 from collections.abc import Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +43,19 @@ class GuestLoop(base_events.BaseEventLoop):
         if not self.is_closed():
             super().close()
             os.close(self._wake)
+
+
+asyncio_run = asyncio.run
+
+
+def run(main: Coroutine[Any, Any, Any], **options: Any) -> Any:
+    """Stand in for `asyncio.run`, also where a loop runs already because the program awaits."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio_run(main, **options)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio_run(main, **options)).result()
 
 
 class PendingCall(Coroutine[Any, Any, Any]):
