@@ -101,7 +101,7 @@ class Runtime:
             return _rejected(text, findings[0].line, clock.times)
         calls = _Calls(self._catalog, self._discovery, journaled, on_progress)
         try:
-            outcome = await self._run_somewhere(plan, tier, calls, ask)
+            tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
         except RunCrashed as crash:
             if self._tiers.has_cpython:
                 return _crashed(str(crash), clock.times)
@@ -109,7 +109,7 @@ class Runtime:
             return await self._journaled(code, journaled, on_progress, ask)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        return self._shape(plan, outcome, calls, clock)
+        return replace(self._shape(plan, outcome, calls, clock), tier=tier)
 
     async def _check(self, plan: Plan) -> tuple[Tier, list[Finding]]:
         """Choose the interpreter, and find what cannot work, before anything has happened."""
@@ -146,12 +146,12 @@ class Runtime:
 
     async def _run_somewhere(
         self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None
-    ) -> GuestOutcome:
+    ) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called."""
         outcome = await self._run(plan, tier, calls, ask)
         if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
-            return await self._run(plan, "cpython", calls, ask)
-        return outcome
+            tier, outcome = "cpython", await self._run(plan, "cpython", calls, ask)
+        return tier, outcome
 
     async def _run(self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None) -> GuestOutcome:
         names = frozenset({_SHOW, *self._aliases(plan)})
