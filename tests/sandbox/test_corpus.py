@@ -50,25 +50,11 @@ class Auto:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._tiers = app.runtime._tiers
-        self._opened = ""
-        self.chosen: dict[str, str] = {}
-        for tier in ("monty", "cpython"):
-            self._note_sessions_of(tier)
-
-    def _note_sessions_of(self, tier: Any) -> None:
-        sandbox: Any = self._tiers.sandbox(tier)
-        opening = sandbox.open
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self._opened = tier
-            return opening(*args, **kwargs)
-
-        sandbox.open = noted
+        self.chosen: dict[str, str | None] = {}
 
     async def run(self, snippet: Snippet) -> RunResult:
         result = await self._app.runtime.run(snippet.code)
-        self.chosen[snippet.name] = self._opened
+        self.chosen[snippet.name] = result.tier
         return result
 
 
