@@ -14,7 +14,8 @@ from attacks.outside import SECRET
 from attacks.tiers import LEVELS, running
 from guests import Host, host_modules, run, run_in, value_of
 
-from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession
+from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession, missing_walls
+from toolfold.sandbox.monty import MontySession
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -88,6 +89,19 @@ async def test_a_guest_is_gone_when_its_session_is(sandbox: CPythonSandbox) -> N
             await anyio.wait_readable(ended)
     finally:
         os.close(ended)
+
+
+async def test_workers_of_monty_are_behind_walls_as_well(anyio_backend: str) -> None:
+    async with running("monty") as sandbox, sandbox.open({}, frozenset()) as session:
+        assert isinstance(session, MontySession)
+        worker = session._native.worker_pid
+        assert worker is not None
+        found = status(worker)
+
+    if missing_walls():
+        pytest.skip("this kernel lacks them")
+    assert found["NoNewPrivs"] == "1"
+    assert found["Seccomp"] == "2"
 
 
 LEFT = """
