@@ -13,7 +13,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
-from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_shape
+from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import Guest
 from toolfold.sandbox.failures import (
@@ -24,7 +24,7 @@ from toolfold.sandbox.failures import (
     too_much,
 )
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestFiles, GuestOutcome, Modules
-from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
+from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
 _LARGE_BYTES: Final = 262_144
 _LOOK_S: Final = 1.0
@@ -41,17 +41,15 @@ class Offer:
     files: GuestFiles | None
     imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The functions of the modules that were imported so far."""
+    paths: set[str] = field(default_factory=set)
+    """How they are called."""
 
     def functions(self, module: str) -> tuple[str, ...] | None:
         """Return the functions of a module; None if there is no such module."""
         if module not in self.imported and module in self.modules:
-            self.imported[module] = self.modules[module]().functions
+            functions = self.imported[module] = self.modules[module]().functions
+            self.paths.update(f"{module}.{function}" for function in functions)
         return self.imported.get(module)
-
-    def has(self, path: str) -> bool:
-        """Whether guest code can have come by a function that is called so."""
-        module, _, function = path.rpartition(".")
-        return function in self.imported.get(module, ()) if module else path in self.names
 
 
 class Conversation:
@@ -66,6 +64,7 @@ class Conversation:
         post: Callable[[int, bytes, bool, int], None],
     ) -> None:
         self.ended = anyio.Event()
+        self._has_ended = False
         self._guest = guest
         self._link = link
         self._limits = limits
@@ -75,6 +74,8 @@ class Conversation:
         self._budget = ValueBudget(
             nodes=limits.value_nodes, depth=limits.value_depth, size_bytes=limits.value_bytes
         )
+        self._call_nodes = 2 * limits.value_nodes + _SLACK_NODES
+        self._paths = offer.paths
         self._lines = 0
         self._calls = 0
         self._besides = 0
@@ -111,7 +112,7 @@ class Conversation:
 
     def stop(self, reason: Failure) -> None:
         """End the guest. The first reason holds."""
-        if not self.ended.is_set():
+        if not self._has_ended:
             self._stop = reason
             self._link.close()
             self._guest.kill()
@@ -130,16 +131,15 @@ class Conversation:
 
     def call_of(self, payload: bytes, line: int) -> GuestCall | None:
         """Return the call that a payload holds; None if the run ends over it."""
-        nodes = 2 * self._budget.nodes + _SLACK_NODES
+        budget = self._budget
         try:
-            name, args, kwargs = read_shape(payload, str, list, dict, nodes=nodes)
-            if not self._offer.has(name):
+            name, args, kwargs = read_call(payload, nodes=self._call_nodes)
+            if name not in self._paths and name not in self._offer.names:
                 raise FrameBreach("a call of what is not there")
-            budget = self._budget
             return GuestCall(
                 name,
-                tuple([admit(item, budget) for item in args]),
-                {key: admit(item, budget) for key, item in kwargs.items()},
+                tuple([each if is_light(each) else admit(each, budget) for each in args]),
+                {key: admit(each, budget) for key, each in kwargs.items()} if kwargs else {},
             )
         except FrameBreach as breach:
             self._stop_soon(_breached(str(breach)))
@@ -179,7 +179,7 @@ class Conversation:
 
     def _take(self, kind: int, payload: bytes) -> None:
         take = self._takes.get(kind)
-        if take is None or self.ended.is_set():
+        if take is None or self._has_ended:
             raise FrameBreach(f"a frame of kind {kind} at this time")
         take(payload)
 
@@ -243,7 +243,7 @@ class Conversation:
 
     def _woken(self, reply: Callable[[], None]) -> None:
         self._sleeping -= 1
-        if not self.ended.is_set():
+        if not self._has_ended:
             reply()
 
     def _take_output(self, payload: bytes) -> None:
@@ -287,7 +287,7 @@ class Conversation:
         raise FrameBreach("a failure of another shape")
 
     def _reply(self, frame: bytes) -> None:
-        if not self.ended.is_set():
+        if not self._has_ended:
             self._clock.resume()
             self._link.send(frame)
 
@@ -302,6 +302,7 @@ class Conversation:
 
     def _finish(self) -> None:
         self._clock.stop()
+        self._has_ended = True
         self.ended.set()
 
 

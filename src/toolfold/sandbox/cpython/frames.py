@@ -179,6 +179,29 @@ def _parts(text: bytes) -> int:
     return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
+def read_call(payload: bytes, *, nodes: int) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return the name and the arguments of a call. Written flat: it is read for every call.
+
+    Raises:
+        FrameBreach: The payload holds something else.
+    """
+    if len(payload) > nodes or b"\\" in payload:
+        call = read_json(payload, nodes=nodes)
+    else:
+        try:
+            text = payload.decode()
+            call, end = _decode(text, 0)
+        except (ValueError, RecursionError, StopIteration) as error:
+            raise FrameBreach(f"no JSON: {type(error).__name__}") from error
+        if end != len(text):
+            raise FrameBreach("more than one value")
+    if type(call) is list and len(call) == 3:
+        name, args, kwargs = call
+        if type(name) is str and type(args) is list and type(kwargs) is dict:
+            return name, args, kwargs
+    raise FrameBreach("a call of another shape")
+
+
 def read_shape(payload: bytes, *kinds: type | tuple[type, ...], nodes: int) -> list[Any]:
     """Return the list that a payload holds, whose items must be of `kinds`.
 
@@ -207,7 +230,7 @@ def write_answer(call_id: int, value: Any) -> bytes:
             payload = marshal.dumps((call_id, True, _marked(value)))
         except RecursionError as error:
             raise ValueError("the value is nested too deeply") from error
-    return frame(ANSWER, payload)
+    return HEADER.pack(len(payload), ANSWER) + payload
 
 
 def write_message(kind: int, *items: Any) -> bytes:
