@@ -184,6 +184,32 @@ async def test_large_answers_to_many_calls_in_flight_arrive(cpython: CPythonSand
         assert await value_of(cpython, code, Host({"wait": answer})) == 300 * 100_000
 
 
+async def test_who_has_very_much_under_way_is_not_heard_until_it_is_answered(
+    cpython: CPythonSandbox,
+) -> None:
+    gate, most = anyio.Event(), 20
+
+    async def wait(call: GuestCall) -> Json:
+        await gate.wait()
+        return None
+
+    async def open_gate() -> None:
+        with anyio.fail_after(20):
+            while len(host.calls) < 9:
+                await anyio.sleep(0.01)
+        before = len(host.calls)
+        await anyio.sleep(0.5)
+        assert len(host.calls) == before < 12
+        gate.set()
+
+    host = Host({"wait": wait})
+    code = f"import asyncio, host\nx = 'x' * 7_500_000\nlen(await asyncio.gather(*[host.wait(x) for _ in range({most})]))"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(open_gate)
+        with anyio.fail_after(30):
+            assert await value_of(cpython, code, host) == most
+
+
 # Failures
 
 
@@ -204,6 +230,30 @@ async def test_a_session_goes_on_after_an_error_in_the_code(cpython: CPythonSand
         outcome = await run_in(session, "print('heard')\nx")
 
     assert (outcome.value, outcome.output) == (1, "heard\n")
+
+
+async def test_a_thread_that_waits_for_a_tool_does_not_take_the_next_program(
+    cpython: CPythonSandbox,
+) -> None:
+    gate = anyio.Event()
+
+    async def wait(call: GuestCall) -> Json:
+        await gate.wait()
+        return "late"
+
+    async def open_gate(call: GuestCall) -> Json:
+        gate.set()
+        return None
+
+    waiting = "import host, threading\nx = []\nt = threading.Thread(target=lambda: x.append(host.wait()))\nt.start()"
+    async with cpython.open(host_modules(), frozenset()) as session:
+        host = Host({"wait": wait, "crash": open_gate})
+        with anyio.fail_after(20):
+            first = await run_in(session, f"{waiting}\nhost.crash()", host)
+            second = await run_in(session, "t.join()\nx", host)
+
+    assert first.failure is None
+    assert second.value == ["late"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import threading
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -44,6 +44,7 @@ class Bridge:
         """Returns a number for a call."""
         self._answers: dict[int, Outcome] = {}
         self._expecting: dict[int, Callable[[Outcome], None]] = {}
+        self._programs: deque[Any] = deque()
 
     def send(self, kind: int, payload: bytes = b"") -> None:
         """Send a frame, whole."""
@@ -81,6 +82,12 @@ class Bridge:
         del buffer[:end]
         return kind, frames.read_message(payload)
 
+    def next_program(self) -> Any:
+        """Wait for a program. Threads of an earlier one may be reading still."""
+        while not self._programs:
+            self.pump(None, lambda: bool(self._programs))
+        return self._programs.popleft()
+
     def expect(self, call_id: int, then: Callable[[Outcome], None]) -> None:
         """Have `then` called with the outcome of a call, in whichever thread reads it."""
         self._expecting[call_id] = then
@@ -99,7 +106,7 @@ class Bridge:
         try:
             while call_id not in self._answers:
                 kind, message = self.receive()
-                if message[0] == call_id:
+                if message[0] == call_id and kind != frames.RUN:
                     return _outcome(kind, message)
                 self._take(kind, message)
             return self._answers.pop(call_id)
@@ -163,6 +170,9 @@ class Bridge:
         return any(descriptor == self._descriptor for descriptor, _ in ready)
 
     def _take(self, kind: int, message: Any) -> None:
+        if kind == frames.RUN:
+            self._programs.append(message)
+            return
         then = self._expecting.pop(message[0], None)
         if then is None:
             self._answers[message[0]] = _outcome(kind, message)

@@ -2,7 +2,6 @@
 
 import asyncio
 import codecs
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,6 +13,7 @@ from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
+from toolfold.sandbox.cpython.guestclock import GuestClock
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import Guest
 from toolfold.sandbox.failures import (
@@ -27,7 +27,6 @@ from toolfold.sandbox.sandbox import Failure, GuestCall, GuestFiles, GuestOutcom
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
 _LARGE_BYTES: Final = 262_144
-_LOOK_S: Final = 1.0
 _SLACK_NODES: Final = 64
 _ASKED_BESIDES: Final = 100_000  # imports and files: far more than any program needs
 
@@ -84,7 +83,7 @@ class Conversation:
         self._end: bytes | None = None
         self._stop: Failure | None = None
         self._output = _Output(limits.output_bytes)
-        self._clock = _GuestClock(guest, limits.guest_time_s, self._out_of_time)
+        self._clock = GuestClock(guest, limits.guest_time_s, self._out_of_time)
         self._takes: dict[int, Callable[[bytes], None]] = {
             frames.CALL: self._take_call,
             frames.IMPORT: self._take_import,
@@ -326,70 +325,6 @@ def _places(source: str, awaited: frozenset[int]) -> frozenset[tuple[int, int]]:
             found.add((number, offsets.pop() - start))
         start = end
     return frozenset(found)
-
-
-class _GuestClock:
-    """The time in which the guest itself runs: whenever the host owes it nothing.
-
-    A guest with threads can compute while the host owes it an answer, so its processor time has
-    the same limit.
-    """
-
-    def __init__(self, guest: Guest, limit_s: float, on_end: Callable[[], None]) -> None:
-        self._guest = guest
-        self._limit_s = limit_s
-        self._on_end = on_end
-        self._owed = 0
-        self._busy_s = 0.0
-        self._since = self._began = self._ended = 0.0
-        self._cpu_before_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def guest_s(self) -> float:
-        running = 0.0 if self._owed or self._ended else time.perf_counter() - self._since
-        return self._busy_s + running
-
-    @property
-    def waiting_s(self) -> float:
-        return max(0.0, self._ended - self._began - self._busy_s)
-
-    def start(self) -> None:
-        self._began = self._since = time.perf_counter()
-        self._cpu_before_s = self._cpu_s()
-        self._look_again()
-
-    def wait(self) -> None:
-        """The host owes the guest one answer more."""
-        if not self._owed:
-            self._busy_s += time.perf_counter() - self._since
-        self._owed += 1
-
-    def resume(self) -> None:
-        """The host owes it one less."""
-        self._owed -= 1
-        if not self._owed:
-            self._since = time.perf_counter()
-
-    def stop(self) -> None:
-        self._busy_s = self.guest_s
-        self._ended = time.perf_counter()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look_again(self) -> None:
-        left = self._limit_s - max(self.guest_s, self._cpu_s() - self._cpu_before_s)
-        if left <= 0:
-            self._on_end()
-        else:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(min(left, _LOOK_S), self._look_again)
-
-    def _cpu_s(self) -> float:
-        try:
-            return self._guest.cpu_s
-        except OSError:
-            return self._cpu_before_s
 
 
 class _Output:

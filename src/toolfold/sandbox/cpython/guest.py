@@ -57,7 +57,7 @@ def serve(descriptor: int, *, base_bytes: int) -> None:
     _, opening = bridge.receive()
     guest.open(opening[0], base_bytes)
     while True:
-        _, program = bridge.receive()
+        program = bridge.next_program()
         bridge.send(frames.END, guest.run(*program))
 
 

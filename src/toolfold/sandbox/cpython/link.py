@@ -24,6 +24,7 @@ class Link:
         self._reader = FrameReader(value_bytes)
         self._backlog = bytearray()
         self._drained: anyio.Event | None = None
+        self._is_held = False
         self._is_reading = False
         self._is_open = True
         self.on_frame: Callable[[int, bytes], None] = _nobody
@@ -56,6 +57,15 @@ class Link:
             self._drained = self._drained or anyio.Event()
             await self._drained.wait()
 
+    def hold(self, is_held: bool) -> None:
+        """Do not read while `is_held`."""
+        if is_held != self._is_held:
+            self._is_held = is_held
+            if is_held:
+                self._pause()
+            else:
+                self._read()
+
     def close(self) -> None:
         """Hear and say no more."""
         if self._is_open:
@@ -66,7 +76,8 @@ class Link:
             self._wake()
 
     def _read(self) -> None:
-        if self._is_open and not self._is_reading:
+        is_free = not self._is_held and len(self._backlog) <= _BACKLOG_BYTES
+        if self._is_open and is_free and not self._is_reading:
             self._is_reading = True
             self._loop.add_reader(self._socket, self._readable)
 

@@ -30,6 +30,7 @@ Level = Literal["namespaces", "landlock"]
 
 _BOOT_S: Final = 30.0
 _SPAWN_S: Final = 10.0
+_FAULT_S: Final = 300.0  # a machine may have been too busy, or the user has changed something
 _PACKAGES: Final = ("numpy", "pandas", "dateutil", "pytz", "six", "tzdata")
 _BOOT: Final = (
     "import json, sys; sys.path.insert(0, json.loads(sys.argv[1])['source']); "
@@ -199,8 +200,14 @@ class GuestPool:
         self._starting = anyio.Lock()
         self._threads = anyio.CapacityLimiter(2)
         self._emptied: anyio.Event | None = None
-        self.fault: str | None = None
-        """Why there are no guests; None while nobody has tried, or there are some."""
+        self._fault: tuple[str, float] | None = None
+
+    @property
+    def fault(self) -> str | None:
+        """Say why there are no guests; None if there are, or it is time to try again."""
+        if self._fault is None or time.monotonic() - self._fault[1] > _FAULT_S:
+            return None
+        return self._fault[0]
 
     @property
     def level(self) -> Level | None:
@@ -283,10 +290,11 @@ class GuestPool:
                 if zygote is not None:
                     zygote.close()
                 continue
-            self.fault = None
+            self._fault = None
             return zygote
-        self.fault = "; ".join(faults)
-        raise WallsMissing(self.fault)
+        why = "; ".join(faults)
+        self._fault = (why, time.monotonic())
+        raise WallsMissing(why)
 
     def _close(self) -> None:
         while self._ready:

@@ -8,7 +8,6 @@ import asyncio
 import math
 import platform
 import sys
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
@@ -48,6 +47,7 @@ from toolfold.sandbox.sandbox import (
 LEVELS: Final[tuple[Level, ...]] = ("namespaces", "landlock")
 _LARGE_BYTES: Final = 262_144  # what takes long to take apart is taken apart in a thread
 _CALLS_AT_ONCE: Final = 100
+_HELD_BYTES: Final = 64 << 20
 
 
 class CPythonSandbox:
@@ -213,14 +213,16 @@ class _Switchboard:
     """Has the calls of a program answered.
 
     One task serves plain calls, of which there is one at a time unless the guest has threads: a
-    task for each would double the cost of a call. Awaited calls get tasks of their own.
+    task for each would double the cost of a call. Awaited calls get tasks of their own, and so do
+    those of threads. Who has very much under way is not heard until some of it is answered.
     """
 
     def __init__(self, tasks: TaskGroup, on_call: OnCall, link: Link) -> None:
         self._tasks = tasks
         self._on_call = on_call
         self._link = link
-        self._plain: deque[tuple[int, bytes, int]] = deque()
+        self._next: tuple[int, bytes, int] | None = None
+        self._held_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.Future[None] | None = None
         self._at_once = anyio.CapacityLimiter(_CALLS_AT_ONCE)
@@ -228,12 +230,16 @@ class _Switchboard:
 
     def post(self, call_id: int, payload: bytes, is_awaited: bool, line: int) -> None:
         """Take a call."""
-        if is_awaited:
-            self._tasks.start_soon(self._answer_awaited, call_id, payload, line)
+        self._hold(len(payload))
+        if is_awaited or self._idle is None or self._idle.done():
+            self._tasks.start_soon(self._answer_beside, call_id, payload, line)
         else:
-            self._plain.append((call_id, payload, line))
-            if self._idle is not None and not self._idle.done():
-                self._idle.set_result(None)
+            self._next = (call_id, payload, line)
+            self._idle.set_result(None)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+        self._link.hold(self._held_bytes > _HELD_BYTES)
 
     @asynccontextmanager
     async def serving(self, talk: Conversation) -> AsyncIterator[None]:
@@ -246,12 +252,12 @@ class _Switchboard:
 
     async def _serve_plain_calls(self) -> None:
         while True:
-            while self._plain:
-                await self._answer(*self._plain.popleft())
             self._idle = self._loop.create_future()
             await self._idle
+            assert self._next is not None  # noqa: S101
+            await self._answer(*self._next)
 
-    async def _answer_awaited(self, call_id: int, payload: bytes, line: int) -> None:
+    async def _answer_beside(self, call_id: int, payload: bytes, line: int) -> None:
         async with self._at_once:
             await self._answer(call_id, payload, line)
             await self._link.drained()
@@ -265,7 +271,7 @@ class _Switchboard:
         else:
             call = talk.call_of(payload, line)
         if call is None:
-            return
+            return  # the run is over
         try:
             value = await self._on_call(call)
         except RunError as error:
@@ -275,3 +281,5 @@ class _Switchboard:
             talk.fail(call_id, guest_exception(error), str(error))
         else:
             talk.answer(call_id, value)
+        finally:
+            self._hold(-len(payload))

@@ -196,4 +196,5 @@ def _limit(kind: int, limit: int) -> None:
 
 def _count_threads() -> int:
     """Return how many threads run on this machine: the limit counts those of the user."""
-    return int(open("/proc/loadavg").read().split()[3].split("/")[1])
+    with open("/proc/loadavg") as file:
+        return int(file.read().split()[3].split("/")[1])
