@@ -51,12 +51,17 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py
 	@$(PY) bench/locomo.py
+	@$(PY) bench/memory_scale.py
+	@$(PY) bench/graph.py
+	@$(PY) bench/consolidation.py
+	@$(PY) bench/documents.py
 
 bench-check: tools ## measure, and fail where a ratio got 15 % worse
 	@$(PY) bench/run.py --check $(ARGS)
 
 bench-memory: setup .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## memory beside mcp-memory-service
 	@$(PY) bench/memory_peer.py $(ARGS)
+	@$(PY) bench/memory_tokens.py
 
 soak: tools ## the tests that take long
 	@$(PY) -m pytest -m soak --timeout=3600 $(ARGS)

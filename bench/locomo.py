@@ -97,7 +97,7 @@ async def search(
         meaning = Meaning(store, embedder)
         async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE, clock=lambda: now, zone=UTC)
-            hashes = await memory.store_batch(_notes(conversation))
+            hashes = await memory.store_batch(notes(conversation))
             turns = {name: turn for turn, name in enumerate(hashes)}
             await meaning.until_done()
             await store.warm(NAMESPACE)
@@ -185,7 +185,8 @@ def _windows(conversation: Conversation) -> list[str]:
     return windows
 
 
-def _notes(conversation: Conversation) -> list[dict[str, Json]]:
+def notes(conversation: Conversation) -> list[dict[str, Json]]:
+    """Return the turns as notes, each at its place in its session."""
     return [
         {"content": turn, "thread": f"session {session}", "position": place, "created": created}
         for place, (turn, session, created) in enumerate(
@@ -205,12 +206,13 @@ def _print_table(
     results = {}
     for name in (*BASELINES, OURS):
         found = [ranking for each in rankings for ranking in each[name]]
-        results[name] = np.array([_measured(*pair) for pair in zip(found, wanted, strict=True)])
+        results[name] = np.array([measured(*pair) for pair in zip(found, wanted, strict=True)])
         print(f"{name:22}" + "".join(f"{value:8.3f}" for value in results[name].mean(axis=0)))
     return results
 
 
-def _measured(ranking: Sequence[int], wanted: set[int]) -> list[float]:
+def measured(ranking: Sequence[int], wanted: set[int]) -> list[float]:
+    """Return the measures of what was found for one question."""
     places = [place for place, key in enumerate(ranking, start=1) if key in wanted]
     recalls = [sum(place <= depth for place in places) / len(wanted) for depth in (5, 10, 20)]
     return [*recalls, 1 / places[0] if places else 0.0]

@@ -1,40 +1,31 @@
-"""Measure memory beside mcp-memory-service: times in pairs, memory, size, tokens."""
+"""Measure memory beside mcp-memory-service: times in pairs, memory, size."""
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import anyio
-import mcp_types as types
 import report
 from cases import Case
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from memory_ours import ours
 from memory_sides import Side, filled, memory_service
-from notes import notes, questions
+from notes import questions
 from pairing import Part, compare
 from stage import ROOT, Stage, Unavailable
-
-from toolfold.tokens import count_tokens
 
 SIZES = (1_000, 10_000)
 FRESH_PAIRS = 9
 FRESH_PROCESSES = 5
 # At most such a part of the service's time.
-TARGETS = {"first": 1 / 20, "search": 1 / 3, "store": 1 / 10, "health": None}
+TARGETS = {"first": 0.05, "search": 0.33, "store": 0.1, "health": None}
 TITLES = {
     "first": "import and first search",
     "search": "warm search",
     "store": "store one",
     "health": "health",
 }
-TOOLS = {"memory_search", "memory_store", "memory_health"}
 
 
 def main() -> int:
@@ -42,17 +33,15 @@ def main() -> int:
     arguments = _arguments()
     place = arguments.tools / "memory-service"
     try:
-        baseline, *subjects = memory_service(place)
+        baseline, unpadded = memory_service(place)
     except Unavailable as reason:
         print(f"mcp-memory-service: skipped, {reason}")
         return 0
-    for side in (baseline, *subjects):
+    subject = ours()
+    for side in (baseline, unpadded, subject):
         _print_weight(side, place / "filled", arguments.sizes)
-    for subject in subjects:
-        _print_pairs(baseline, subject, place / "filled", arguments)
-    with tempfile.TemporaryDirectory() as directory:
-        home = filled(baseline, place / "filled", min(arguments.sizes), Path(directory))
-        anyio.run(_print_tokens, baseline, home)
+    for one, other in ((baseline, unpadded), (baseline, subject), (unpadded, subject)):
+        _print_pairs(one, other, place / "filled", arguments)
     return 0
 
 
@@ -60,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=31, metavar="N", help="default: 31")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="NOTES")
+    parser.add_argument("--only", nargs="+", choices=TITLES, default=[*TITLES], metavar="WORK")
     parser.add_argument("--tools", default=ROOT / ".tools", type=Path, metavar="DIR")
     return parser.parse_args()
 
@@ -71,9 +61,12 @@ def _print_weight(side: Side, kept: Path, sizes: tuple[int, ...]) -> None:
     for size in sizes:
         with tempfile.TemporaryDirectory() as directory:
             home = filled(side, kept, size, Path(directory))
-            reports = [_first(side, home, query) for query in questions(FRESH_PROCESSES)]
+            reports = [side.report(home, query) for query in questions(FRESH_PROCESSES)]
+            served = f" (its daemon {side.served_mb(home):.0f})" if side.served_mb else ""
+            side.end(home)
         print(
-            f"  one search, {size:,} notes: peak memory {_middle(reports, 'peak_mb'):.0f} MB,"
+            f"  one search, {size:,} notes:"
+            f" peak memory {_middle(reports, 'peak_mb'):.0f} MB{served},"
             f" processor time {_middle(reports, 'cpu_s'):.2f} s,"
             f" import {_middle(reports, 'import_s'):.2f} s,"
             f" search {_middle(reports, 'search_s'):.2f} s",
@@ -82,6 +75,8 @@ def _print_weight(side: Side, kept: Path, sizes: tuple[int, ...]) -> None:
 
 
 def _size(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if not file.is_symlink())
 
 
@@ -89,25 +84,20 @@ def _middle(reports: list[dict[str, Any]], key: str) -> float:
     return statistics.median(float(one[key]) for one in reports)
 
 
-def _first(side: Side, home: Path, *texts: str) -> dict[str, Any]:
-    command, env = [*side.first(), *texts], side.env_at(home)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{side.title} does not answer:\n{done.stderr[-3_000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def _print_pairs(baseline: Side, subject: Side, kept: Path, arguments: argparse.Namespace) -> None:
     print(f"\n{subject.title} (subject) beside {baseline.title} (baseline)")
     print(report.heading(), flush=True)
     for size in arguments.sizes:
-        for work in TITLES:
+        for work in arguments.only:
             case = _case(baseline, subject, kept, work, size)
             with tempfile.TemporaryDirectory() as directory:
                 parts = case.parts(Stage(arguments.tools, Path(directory)))
                 pairs = min(arguments.pairs, case.most_pairs or arguments.pairs)
-                found = compare(*parts, pairs=pairs)
+                try:
+                    found = compare(*parts, pairs=pairs)
+                finally:
+                    for side in (baseline, subject):
+                        side.end(Path(directory) / side.title)
             print(report.row(case, found), flush=True)
 
 
@@ -130,55 +120,6 @@ def _case(baseline: Side, subject: Side, kept: Path, work: str, size: int) -> Ca
 def _part(side: Side, work: str, kept: Path, size: int, stage: Stage) -> Part:
     home = filled(side, kept, size, stage.directory)
     return side.fresh(home) if work == "first" else side.warm(work, home)
-
-
-async def _print_tokens(side: Side, home: Path) -> None:
-    """Print what its definitions and its replies cost a model, by MCP and by its functions."""
-    [query], [note, other] = questions(1), notes(2, seed="more")
-    by_functions = _first(side, home, query, other)["replies"]
-    listed, replies = await _by_mcp(side, home, query, note)
-    used = [one for one in listed if one["name"] in TOOLS]
-    rows = {
-        f"definitions of its {len(listed)} MCP tools": _compact(listed),
-        "definitions of the three for search, store, health": _compact(used),
-        **{f"MCP reply, {name}": text for name, text in replies.items()},
-        **{f"functions, {name}": text for name, text in by_functions.items()},
-    }
-    print(f"\n{side.title}: tokens (o200k)")
-    for title, text in rows.items():
-        print(f"  {title:<58}{count_tokens(text):>7}")
-
-
-async def _by_mcp(
-    side: Side, home: Path, query: str, note: str
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    command, *arguments = side.server
-    parameters = StdioServerParameters(command=command, args=arguments, env=side.env_at(home))
-    with Path(os.devnull).open("w") as nowhere:
-        async with Client(stdio_client(parameters, errlog=nowhere), mode="legacy") as client:
-            tools = (await client.list_tools()).tools
-            replies = {
-                "search of 5 results": await _reply(client, "memory_search", query=query, limit=5),
-                "store": await _reply(client, "memory_store", content=note),
-                "health": await _reply(client, "memory_health"),
-            }
-    return [_definition(tool) for tool in tools], replies
-
-
-async def _reply(client: Client, tool: str, **arguments: object) -> str:
-    result = await client.call_tool(tool, arguments)
-    text = "\n".join(one.text for one in result.content if isinstance(one, types.TextContent))
-    if result.is_error:
-        raise RuntimeError(f"{tool} failed: {text}")
-    return text
-
-
-def _definition(tool: types.Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 if __name__ == "__main__":

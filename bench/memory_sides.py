@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from notes import notes, questions
 from pairing import WORKERS, Part
@@ -39,6 +40,12 @@ class Side:
     """Returns the environment in which it keeps its notes in a directory."""
     fill: Callable[[Path, int], None]
     """Puts so many notes into a directory."""
+    begin: Callable[[Path], None] = lambda _: None
+    """Makes warm what serves the notes of a directory, if something does."""
+    end: Callable[[Path], None] = lambda _: None
+    """Ends that."""
+    served_mb: Callable[[Path], float] | None = None
+    """Returns how much memory that has."""
 
     def warm(self, work: str, home: Path) -> Part:
         """Return a worker that searches, stores or asks for health with every turn."""
@@ -52,6 +59,17 @@ class Side:
         """Return a worker that starts a process with every turn, which searches once."""
         spec = {"command": self.first(), "texts": list(questions(_TEXTS))}
         return Part(script="fresh.py", spec=spec, env=self.env_at(home))
+
+    def report(self, home: Path, *texts: str) -> dict[str, Any]:
+        """Return what a fresh process says of itself that searches once; see `memory_first.py`."""
+        command = [*self.first(), *texts]
+        done = subprocess.run(
+            command, env=self.env_at(home), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self.title} does not answer:\n{done.stderr[-3_000:]}")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
 
     def first(self) -> list[str]:
         """Return the command that searches once, but for the query."""
@@ -80,7 +98,7 @@ def _service(place: Path, home: str, title: str) -> Side:
     def fill(directory: Path, size: int) -> None:
         # The vectors are the same without padding, and there much sooner.
         env = _service_env(place / "homes" / "unpadded", directory)
-        told = json.dumps(_dated(size))
+        told = json.dumps(dated(size))
         command = [python, WORKERS / "memory_service_fill.py"]
         done = subprocess.run(command, input=told, env=env, capture_output=True, text=True)
         if done.returncode:
@@ -109,14 +127,17 @@ def _service_env(home: Path, directory: Path) -> dict[str, str]:
     }
 
 
-def _dated(size: int) -> list[tuple[str, float]]:
+def dated(size: int) -> list[tuple[str, float]]:
     """Return so many notes with the times of their making, spread over a year."""
     first, step_s = time.time() - _OLDEST_S, (_OLDEST_S - _NEWEST_S) / size
     return [(text, first + number * step_s) for number, text in enumerate(notes(size))]
 
 
 def filled(side: Side, kept: Path, size: int, directory: Path) -> Path:
-    """Return a fresh copy, in `directory`, of a memory with so many notes that is made once."""
+    """Return a fresh copy, in `directory`, of a memory with so many notes that is made once.
+
+    What serves it is warm; whoever asks for it has it ended.
+    """
     place = kept / f"{side.module}-{size}"
     if not place.is_dir():
         print(f"{side.title}: storing {size:,} notes, once", flush=True)
@@ -125,4 +146,6 @@ def filled(side: Side, kept: Path, size: int, directory: Path) -> Path:
         partial.mkdir(parents=True)
         side.fill(partial, size)
         partial.rename(place)
-    return Path(shutil.copytree(place, directory / side.title))
+    home = Path(shutil.copytree(place, directory / side.title))
+    side.begin(home)
+    return home

@@ -62,7 +62,7 @@ class Comparison:
 
 def compare(baseline: Part, subject: Part, *, pairs: int) -> Comparison:
     """Time the two in turns, each going first in every other pair."""
-    with _worker(baseline) as time_baseline, _worker(subject) as time_subject:
+    with worker(baseline) as time_baseline, worker(subject) as time_subject:
         for _ in range(_WARM_UPS):
             time_baseline()
             time_subject()
@@ -85,7 +85,7 @@ def _pair(
 
 
 @contextmanager
-def _worker(part: Part) -> Iterator[Callable[[], float]]:
+def worker(part: Part) -> Iterator[Callable[[], float]]:
     """Run a worker for the length of this context; yield what times one turn of it."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         process = subprocess.Popen(

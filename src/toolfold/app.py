@@ -17,7 +17,6 @@ from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
-from toolfold.catalog.tool import ListedTool, Returned
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
@@ -31,15 +30,28 @@ from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
-from toolfold.memory import definitions
+from toolfold.memory.background import in_background
+from toolfold.memory.consolidation.schedule import keep_consolidating
+from toolfold.memory.consolidation.service import Consolidation
+from toolfold.memory.documents.service import Documents
+from toolfold.memory.events.service import Events
 from toolfold.memory.forms import as_named, as_text
+from toolfold.memory.graph.service import Graph
 from toolfold.memory.meaning import Meaning as NoteMeaning
 from toolfold.memory.meaning import reembed
-from toolfold.memory.memories import Memories
+from toolfold.memory.memories import MakeServices, Memories, Place
 from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.archive import SqliteArchive
+from toolfold.memory.sqlite.consolidation import SqliteConsolidations
+from toolfold.memory.sqlite.documents import SqliteDocuments
+from toolfold.memory.sqlite.events import SqliteEvents
 from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.verbs import VERBS, Services, Verb
+from toolfold.memory.transfer.service import Transfer
+from toolfold.memory.usage import Usage
+from toolfold.memory.verbs import Services
+from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
@@ -154,7 +166,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ]
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, config.namespace),
+            built_ins=_built_ins(shared.memories, guest_place(config)),
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
         )
@@ -200,6 +212,11 @@ async def _warm(cpython: CPythonSandbox) -> None:
         await cpython.warm()
 
 
+def guest_place(config: Config) -> Place:
+    """Return where what speaks for a model asks memory from."""
+    return Place(config.namespace, config.settings.memory, is_guest=True)
+
+
 @asynccontextmanager
 async def running_memories(
     config: Config, embedder: Embedder | None = None
@@ -232,53 +249,62 @@ def reembed_memory(config: Config, progress: Callable[[int, int], None]) -> int:
 @asynccontextmanager
 async def _open_memory(
     path: Path, embedder: Embedder, settings: MemorySettings
-) -> AsyncIterator[Callable[[str], Services]]:
+) -> AsyncIterator[MakeServices]:
     file = SqliteFile(path)
     store = SqliteStore(file, patience_s=_PATIENCE_S)
+    consolidations = SqliteConsolidations(file)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
-    zone = ZoneInfo(settings.time_zone) if settings.time_zone else None
-    week_start = ("monday", "sunday").index(settings.week_start) * 6
+    usage = Usage(consolidations)
 
-    def make(namespace: str) -> Services:
-        notes = Memory(store, meaning, namespace=namespace, zone=zone, week_start=week_start)
-        return Services(notes=notes)
+    def make(place: Place) -> Services:
+        namespace, wishes = place.namespace, place.settings
+        zone = ZoneInfo(wishes.time_zone) if wishes.time_zone else None
+        week_start = ("monday", "sunday").index(wishes.week_start) * 6
+        calendar: dict[str, Any] = {"zone": zone, "week_start": week_start}
+        roots = [Path(root).expanduser() for root in wishes.ingest_roots]
+        graph = Graph(SqliteGraphStore(file), store, namespace=namespace)
+        return Services(
+            notes=Memory(store, meaning, namespace=namespace, usage=usage, **calendar),
+            events=Events(SqliteEvents(file), namespace=namespace, **calendar),
+            consolidation=Consolidation(store, consolidations, namespace=namespace),
+            documents=Documents(
+                SqliteDocuments(file),
+                meaning,
+                namespace=namespace,
+                roots=roots if place.is_guest else None,
+            ),
+            graph=graph,
+            transfer=Transfer(SqliteArchive(file), graph, meaning, namespace=namespace),
+        )
 
-    async with file.running(), store.running(), meaning.running():
+    async def consolidate() -> None:
+        if hours := settings.consolidate_hours:
+            await keep_consolidating(store, consolidations, every_hours=hours)
+
+    async with (
+        file.running(),
+        store.running(),
+        meaning.running(),
+        usage.running(),
+        in_background(consolidate),
+    ):
         yield make
 
 
-def _built_ins(memories: Memories, namespace: str) -> list[BuiltIn]:
+def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
         async def answer(name: str, arguments: JsonObject) -> Any:
-            return as_named(await memories.call(namespace, f"{module}.{name}", arguments))
+            path = f"{module}.{name}"
+            return as_named(await memories.call(place, path, arguments))
 
         return answer
 
-    modules = dict.fromkeys(verb.module for verb in VERBS.values())
     return [
-        BuiltIn(
-            name=module,
-            tools=tuple(_listed(verb) for verb in VERBS.values() if verb.module == module),
-            answer=answer_in(module),
-            show=as_text,
-        )
-        for module in modules
+        BuiltIn(name=module, tools=tools, answer=answer_in(module), show=as_text)
+        for module, tools in built_in_tools().items()
     ]
-
-
-def _listed(verb: Verb) -> ListedTool:
-    return ListedTool(
-        name=verb.name,
-        description=definitions.description(verb),
-        input_schema=definitions.input_schema(verb),
-        read_only=verb.effect == "reads",
-        destructive=verb.effect in {"removes", "destroys"},
-        idempotent=verb.may_repeat,
-        positional=definitions.positional(verb),
-        returned=Returned(*definitions.returned(verb)),
-    )
 
 
 def _file_name(server: str) -> str:

@@ -85,7 +85,8 @@ async def test_the_servers_are_shown_with_their_resources(
     assert result.output.splitlines() == [
         "curious: 7 tools, 5 resources (tools.resources('curious'))",
         "null: 2 tools",
-        "memory: built in, 19 functions",
+        "graph: built in, 17 functions",
+        "memory: built in, 29 functions",
     ]
 
 

@@ -697,3 +697,20 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 def test_a_time_at_the_front_of_a_long_text_is_found() -> None:
     assert found("yesterday " + "x" * 100_000).span == (0, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "understood"),
+    [
+        ("meeting yesterday and today", "from 14 November 2026 to 15 November 2026"),
+        ("march 2026 vs april 2026", "from 1 March 2026 to 30 April 2026"),
+        ("on 3 May 2026, 5 May 2026 or 9 May 2026", "from 3 May 2026 to 9 May 2026"),
+    ],
+)
+def test_times_that_are_listed_are_taken_from_the_first_to_the_last(
+    text: str, understood: str
+) -> None:
+    found = find_time(text, now=datetime(2026, 11, 15, 12, tzinfo=UTC))
+
+    assert found is not None
+    assert describe(found.range) == understood

@@ -173,7 +173,6 @@ def test_size_is_counted_in_bytes() -> None:
     ("value", "plain"),
     [
         ((1, (2, 3)), [1, [2, 3]]),
-        (Point(1, 2), [1, 2]),
         ({3, 1, 2}, [1, 2, 3]),
         (frozenset({"b", "a"}), ["a", "b"]),
         (datetime(2026, 3, 1, 10, 30, tzinfo=UTC), "2026-03-01T10:30:00+00:00"),
@@ -190,6 +189,11 @@ def test_size_is_counted_in_bytes() -> None:
 def test_what_json_lacks_becomes_its_nearest_form(value: object, plain: object) -> None:
     assert admit(value, AMPLE) == plain
     assert admit_for_display(value, AMPLE) == plain
+
+
+def test_a_named_tuple_is_sent_as_a_list_and_shown_with_its_names() -> None:
+    assert admit(Point(1, 2), AMPLE) == [1, 2]
+    assert admit_for_display(Point(1, 2), AMPLE) == {"x": 1, "y": 2}
 
 
 def test_a_set_that_cannot_be_sorted_still_becomes_a_list() -> None:

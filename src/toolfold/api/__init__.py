@@ -20,50 +20,105 @@ where a note is not there, and `StoreError` when memory does not answer. All are
 `toolfold.errors`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from toolfold.api import forms
-from toolfold.api.door import ask, ask_for_pages
-from toolfold.jsontypes import Json
-from toolfold.memory.models import (
-    CompactHealthInfo,
-    CompactMemory,
-    CompactSearchResult,
-    ExplainedMemory,
-    Note,
-    TagMatch,
-)
+from toolfold.api.door import absolute, ask, ask_for_pages
+
+# Scripts start often, and most only search.
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+    from os import PathLike
+    from typing import Literal
+
+    from toolfold.api.door import OnProgress
+    from toolfold.api.kinds import (
+        CompactDocuments,
+        CompactEvents,
+        CompactHealthInfo,
+        CompactMemory,
+        CompactSearchResult,
+        Consolidated,
+        Entity,
+        Event,
+        ExplainedMemory,
+        Exported,
+        GraphSearchResult,
+        Imported,
+        Ingested,
+        Note,
+        PastConsolidation,
+        Undone,
+    )
+    from toolfold.jsontypes import Json
+    from toolfold.memory.models import TagMatch
+    from toolfold.memory.transfer.models import Format
+
+    _Tags = str | Sequence[str]
+    _Moment = datetime | float | str
 
 __all__ = [
+    "CompactDocuments",
+    "CompactEvents",
     "CompactHealthInfo",
     "CompactMemory",
     "CompactSearchResult",
+    "Consolidated",
+    "Entity",
+    "Event",
     "ExplainedMemory",
+    "Exported",
+    "GraphSearchResult",
+    "Imported",
+    "Ingested",
     "Note",
+    "PastConsolidation",
+    "Undone",
+    "consolidate",
+    "consolidations",
+    "create_entity",
     "delete",
     "delete_batch",
     "delete_by_tag",
+    "documents",
+    "export_file",
     "forget",
+    "forget_document",
     "get",
+    "get_event",
     "health",
     "history",
+    "import_file",
+    "ingest",
     "list",
     "purge",
     "recall",
+    "recall_events",
+    "record_event",
     "remember",
     "restore",
     "search",
     "search_batch",
     "search_by_tag",
+    "search_graph",
     "search_iter",
     "store",
     "store_batch",
+    "undo",
     "update",
 ]
 
-_Tags = str | Sequence[str]
-_Moment = datetime | float | str
+
+def __getattr__(name: str) -> Any:
+    """Return one of the types; few scripts name them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from toolfold.api import kinds
+
+    return getattr(kinds, name)
 
 
 def store(
@@ -198,8 +253,8 @@ def get(hash: str) -> Note:
     return forms.note(ask("memory.get", locals(), may_repeat=True))
 
 
-def history(hash: str) -> tuple[Note, ...]:
-    """Return every version of a note, oldest first; the last is how it is now."""
+def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
+    """Return the last versions of a note, oldest first; the last is how it is now."""
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
 
 
@@ -267,3 +322,129 @@ def purge(hashes: str | Sequence[str]) -> int:
 def health() -> CompactHealthInfo:
     """Tell how the memory is."""
     return forms.health(ask("memory.health", {}, may_repeat=True))
+
+
+def record_event(
+    event_type: str,
+    content: str = "",
+    outcome: str | None = None,
+    duration_ms: float | None = None,
+    session_id: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+) -> str:
+    """Write down that something happened just now, and return the id of the event.
+
+    It can neither be changed nor deleted.
+    """
+    return forms.text(ask("memory.record_event", locals()))
+
+
+def recall_events(
+    session_id: str | None = None,
+    event_type: str | None = None,
+    since: _Moment | None = None,
+    until: _Moment | None = None,
+    limit: int = 20,
+) -> CompactEvents:
+    """Return what happened, newest first; `total` counts all that pass the filters.
+
+    `since` and `until` may be words too: "yesterday", "last week".
+    """
+    return forms.events(ask("memory.recall_events", locals(), may_repeat=True))
+
+
+def get_event(id: str) -> Event:
+    """Return a whole event by its id."""
+    return forms.event(ask("memory.get_event", locals(), may_repeat=True))
+
+
+def consolidate(
+    strategy: Literal["balanced", "speed", "quality", "minimal"] = "balanced",
+    days_back: float | None = None,
+    dry_run: bool = False,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Consolidated:
+    """Make order in the notes, and return what was found and done; `undo` reverses it.
+
+    `minimal` only finds notes that say the same; `speed` leaves out what compares meanings;
+    `quality` finds more than `balanced`. With `dry_run` nothing is changed.
+    """
+    given = {"strategy": strategy, "days_back": days_back, "dry_run": dry_run}
+    answer = ask("memory.consolidate", given, on_progress=on_progress)
+    return forms.consolidated(answer)
+
+
+def undo(id: str | None = None) -> Undone:
+    """Reverse one consolidation whole, by default the last, and say what came back."""
+    return forms.undone(ask("memory.undo", locals()))
+
+
+def consolidations(limit: int = 20) -> tuple[PastConsolidation, ...]:
+    """Return the consolidations of the past, the last first."""
+    answer = ask("memory.consolidations", locals(), may_repeat=True)
+    return forms.consolidations(answer)
+
+
+def ingest(
+    path: str | PathLike[str],
+    tags: _Tags | None = None,
+    *,
+    pattern: str | None = None,
+    recursive: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Ingested:
+    """Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text.
+
+    Files that have not changed cost nothing. One that cannot be read is named with its reason, and
+    the others go on.
+    """
+    given = {"path": absolute(path), "tags": tags, "pattern": pattern, "recursive": recursive}
+    answer = ask("memory.ingest", given, may_repeat=True, on_progress=on_progress)
+    return forms.ingested(answer)
+
+
+def documents(limit: int = 20, offset: int = 0) -> CompactDocuments:
+    """Return the documents that are remembered, by path; `total` counts all."""
+    return forms.documents(ask("memory.documents", locals(), may_repeat=True))
+
+
+def forget_document(path: str | PathLike[str]) -> int:
+    """Forget a document, or all of a folder, there still or not; return how many notes went."""
+    return forms.number(ask("memory.forget_document", {"path": absolute(path)}))
+
+
+def create_entity(
+    name: str, entity_type: str, observations: str | Sequence[str] | None = None
+) -> Entity:
+    """Make an entity of the knowledge graph, and return it as it is then."""
+    return forms.entity(ask("memory.create_entity", locals(), may_repeat=True))
+
+
+def search_graph(query: str, limit: int = 10) -> GraphSearchResult:
+    """Return the entities that have words of a query, best first; `total` counts all.
+
+    The rest of the graph is in `toolfold.api.graph`.
+    """
+    return forms.graph_found(ask("memory.search_graph", locals(), may_repeat=True))
+
+
+def export_file(path: str | PathLike[str], format: Format = "toolfold") -> Exported:
+    """Write all that is remembered into a file, or the graph alone as server-memory has it."""
+    given = {"path": absolute(path), "format": format}
+    return forms.exported(ask("memory.export_file", given, may_repeat=True))
+
+
+def import_file(
+    path: str | PathLike[str],
+    dry_run: bool = False,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Imported:
+    """Remember what is in a file: an export of toolfold, or the memory of another program.
+
+    Importing twice is importing once. A line that cannot be used is named, and the others go on.
+    """
+    given = {"path": absolute(path), "dry_run": dry_run}
+    answer = ask("memory.import_file", given, may_repeat=True, on_progress=on_progress)
+    return forms.imported(answer)

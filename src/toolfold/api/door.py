@@ -3,15 +3,16 @@
 import atexit
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from toolfold import errors
+from toolfold.api.values import as_json
 from toolfold.errors import BadInput, StoreError, ToolfoldError
 from toolfold.relay.asking import Asking, Interrupted, NoDaemon, TooLong
 from toolfold.relay.manifest import base_environ
-from toolfold.relay.places import Misplaced
+from toolfold.relay.places import Misplaced, find_directories
 
 # It brings the event loop and the model along, and few need it.
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ OnProgress = Callable[[int, int, str], None]
 
 _ATTEMPTS: Final = 4
 _MOST_IDLE: Final = 8
+_PATIENCE_S: Final = 60.0
 
 
 def ask(
@@ -40,23 +42,29 @@ def ask(
     """
     question = {
         "verb": verb,
-        "arguments": _as_json(arguments),
+        "arguments": as_json(verb, arguments),
         "namespace": namespace,
         "progress": on_progress is not None,
     }
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            for part in _doors.parts(question):
-                if "progress" in part and on_progress is not None:
-                    on_progress(*part["progress"])
-                elif "value" in part:
-                    return part["value"]
-                elif "error" in part:
-                    raise _error(part["error"])
+            return _answer(_doors.parts(question), on_progress)
         except Interrupted:
             if not may_repeat or attempt == _ATTEMPTS:
                 break
     raise StoreError(f"The toolfold daemon ended during {verb}; whether it was done is not known.")
+
+
+def _answer(parts: Iterator[dict[str, Any]], on_progress: OnProgress | None) -> Any:
+    """Return the value in the last of all parts, or raise the error."""
+    answer: dict[str, Any] = {}
+    for part in parts:  # to their end: a connection that is left half-way cannot be used again
+        if "progress" in part and on_progress is not None:
+            on_progress(*part["progress"])
+        answer = part
+    if "error" in answer:
+        raise _error(answer["error"])
+    return answer["value"]
 
 
 def ask_for_pages(
@@ -69,30 +77,76 @@ def ask_for_pages(
     """
     question = {
         "verb": verb,
-        "arguments": _as_json(arguments),
+        "arguments": as_json(verb, arguments),
         "namespace": namespace,
         "pages": True,
     }
 
     def pages() -> Iterator[Any]:
+        failure: ToolfoldError | None = None
         try:
             for part in _doors.parts(question):
                 if "page" in part:
                     yield part["page"]
                 elif "error" in part:
-                    raise _error(part["error"])
+                    failure = _error(part["error"])
         except Interrupted:
-            raise StoreError(f"The toolfold daemon ended during {verb}.") from None
+            raise StoreError(f"The way to the toolfold daemon ended during {verb}.") from None
+        if failure is not None:
+            raise failure
 
     return pages()
 
 
-class _Doors:
-    """The connections that this process holds, and the store if it has opened that itself."""
+class _World:
+    """What decides whose notes are meant: where this process is, and its variables."""
 
     def __init__(self) -> None:
-        self._idle: dict[str, list[Asking]] = {}
-        self._own: OwnMemory | None = None
+        """See how it is now.
+
+        Raises:
+            BadInput: The current directory is gone.
+        """
+        try:
+            self.directory = os.getcwd()
+        except OSError as error:
+            words = f"The current directory cannot be used: {error.strerror}."
+            raise BadInput(words) from error
+        self.environ = base_environ(os.environ)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _World) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def connect(self) -> Asking:
+        """Begin a connection to the daemon that serves here."""
+        about: dict[str, Any] = {"cwd": self.directory, "config": None, "set": []}
+        return Asking({**about, "environ": self.environ}, os.environ)
+
+    def data_directory(self) -> str:
+        """Return where the store is; "" if that cannot be said."""
+        try:
+            return find_directories(self.environ)["data"]
+        except Misplaced:
+            return ""
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return a path as the daemon, which is elsewhere, understands it."""
+    return os.path.join(_World().directory, os.path.expanduser(os.fspath(path)))
+
+
+class _Doors:
+    """The connections that this process holds, and the stores that it has opened itself."""
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[_World, Asking]] = []
+        self._all: set[Asking] = set()
+        self._lock = threading.Lock()
+        self._own: dict[str, OwnMemory] = {}
+        self._daemonless: dict[str, float] = {}
+        """Until when none is sought for a data directory for which none could be started."""
         self._opening = threading.Lock()
 
     def parts(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -102,73 +156,82 @@ class _Doors:
             Interrupted: The daemon ended before it answered.
             ToolfoldError: The question cannot be asked.
         """
-        if self._own is None and os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}:
+        world = _World()
+        data = world.data_directory()
+        is_wanted = os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}
+        if is_wanted and time.monotonic() >= self._daemonless.get(data, 0):
             try:
-                yield from self._through_daemon(question)
-            except (NoDaemon, Misplaced):
-                pass  # whatever is wrong with the store is said by itself
+                yield from self._through_daemon(world, question)
+            except (NoDaemon, Misplaced):  # whatever is wrong with the store is said by itself
+                self._daemonless[data] = time.monotonic() + _PATIENCE_S
             else:
                 return
-        yield from self._opened().ask(question)
+        yield from self._opened(data).ask(question)
 
-    def _through_daemon(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        place = _current_directory()
-        idle = self._idle.setdefault(place, [])
-        asking = idle.pop() if idle else _connect(place)
+    def _through_daemon(self, world: _World, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        asking = self._take(world)
         try:
             yield from asking.ask(question)
         except TooLong as error:
-            raise BadInput(f"{question['verb']}: {error}") from error
+            self._keep(world, asking)
+            raise BadInput(f"{question['verb']}: {error} Give it in parts.") from error
         except BaseException:  # also a caller who does not want the rest
-            asking.close()
+            self._part(asking)
             raise
-        if len(idle) < _MOST_IDLE:
-            idle.append(asking)
-        else:
-            asking.close()
+        self._keep(world, asking)
 
-    def _opened(self) -> "OwnMemory":
+    def _take(self, world: _World) -> Asking:
+        with self._lock:
+            for place in reversed(range(len(self._idle))):
+                if self._idle[place][0] == world:
+                    return self._idle.pop(place)[1]
+        asking = world.connect()
+        with self._lock:
+            self._all.add(asking)
+        return asking
+
+    def _keep(self, world: _World, asking: Asking) -> None:
+        with self._lock:
+            self._idle.append((world, asking))
+            too_many = self._idle[:-_MOST_IDLE]
+            del self._idle[:-_MOST_IDLE]
+        for _, old in too_many:
+            self._part(old)
+
+    def _part(self, asking: Asking) -> None:
+        asking.close()
+        self._all.discard(asking)
+
+    def _opened(self, data: str) -> "OwnMemory":
         with self._opening:
-            if self._own is None:
+            if data not in self._own:
                 from toolfold.api.own import OwnMemory
 
-                self._own = OwnMemory()
-            return self._own
+                self._own[data] = OwnMemory()
+            return self._own[data]
 
     def close(self) -> None:
-        """Leave the daemon, and close the store."""
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        """Leave the daemon, and close the stores."""
+        with self._lock:
+            self.abandon()
+        while self._own:
+            self._own.popitem()[1].close()
 
+    def abandon(self) -> None:
+        """Close every connection, also of those who wait for an answer. No other thread may run."""
+        for asking in [*self._all]:
+            asking.close()
+        self._idle.clear()
 
-def _connect(place: str) -> Asking:
-    environ = base_environ(os.environ)
-    world: dict[str, Any] = {"cwd": place, "config": None, "set": [], "environ": environ}
-    return Asking(world, os.environ)
+    def hold(self) -> None:
+        """Wait until nothing is under way that a child could never finish."""
+        self._opening.acquire()
+        for own in self._own.values():
+            own.until_loaded()
 
-
-def _current_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError as error:
-        raise BadInput(f"The current directory cannot be used: {error.strerror}.") from error
-
-
-def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is not given, and turn datetimes into seconds."""
-    return {
-        name: value.timestamp() if isinstance(value, datetime) else _listed(value)
-        for name, value in arguments.items()
-        if value is not None
-    }
-
-
-def _listed(value: Any) -> Any:
-    return [*value] if isinstance(value, set | frozenset | tuple) else value
+    def go_on(self) -> None:
+        """Let stores be opened again."""
+        self._opening.release()
 
 
 def _error(reason: Mapping[str, str]) -> ToolfoldError:
@@ -183,12 +246,22 @@ def _error(reason: Mapping[str, str]) -> ToolfoldError:
 _doors = _Doors()
 
 
-def _forget_in_child() -> None:
+def close() -> None:
+    """Leave the daemon and close what is open; the next call opens it again."""
+    _doors.close()
+
+
+def _begin_as_child() -> None:
     """Leave the parent's connections to it: what both would write to would be of no use."""
     global _doors
+    _doors.abandon()
     _doors = _Doors()
 
 
-atexit.register(lambda: _doors.close())
+atexit.register(close)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)
+    os.register_at_fork(
+        before=lambda: _doors.hold(),
+        after_in_parent=lambda: _doors.go_on(),
+        after_in_child=_begin_as_child,
+    )

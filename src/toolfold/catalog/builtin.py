@@ -1,13 +1,17 @@
 """A module of our own, which guest code imports as it imports servers."""
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from toolfold.catalog.results import Answer
 from toolfold.catalog.tool import ListedTool
+from toolfold.errors import NotFound, ToolFailed, ToolfoldError
 from toolfold.jsontypes import JsonObject, plain
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,5 +34,13 @@ class BuiltIn:
         Raises:
             ToolfoldError: There is no answer; the message says why.
         """
-        value = await self.answer(name, arguments)
+        try:
+            value = await self.answer(name, arguments)
+        except NotFound as error:  # which would say that there is no such tool
+            raise ToolFailed(str(error)) from error
+        except ToolfoldError:
+            raise
+        except Exception as error:
+            _log.exception("%s.%s ended with an error.", self.name, name)
+            raise ToolFailed(f"{self.name}.{name} failed; see `toolfold logs`.") from error
         return Answer(value, len(json.dumps(plain(value))))

@@ -184,7 +184,9 @@ class Catalog:
             UpstreamError: The server failed, or the tool did.
         """
         if tool.is_built_in:
-            return await self._built_ins[tool.module].call(tool.listed.name, arguments)
+            answer = await self._built_ins[tool.module].call(tool.listed.name, arguments)
+            self._refuse_if_large(tool, answer.size)
+            return answer
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
         answer = to_answer(tool, result, keep)

@@ -68,7 +68,9 @@ class KnownTools:
         """Split `github.create_issue` or `mcp__github__create_issue` into module and function."""
         if not name.startswith("mcp__"):
             module, _, function = name.partition(".")
-            return self._names.get(module, module), function
+            if module not in self.modules:  # a server may have the name of a module of ours
+                module = self._names.get(module, module)
+            return module, function
         server, _, tool = name.removeprefix("mcp__").partition("__")
         for candidate, module in self._names.items():
             if server in {candidate, module, candidate.replace("-", "_")}:

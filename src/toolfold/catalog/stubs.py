@@ -22,7 +22,7 @@ from toolfold.catalog.tool import Returned, Tool
 from toolfold.jsontypes import Json, JsonObject
 
 _HEADER = """\
-from typing import Any, Awaitable, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Awaitable, Literal, NotRequired, TypedDict
 from ty_extensions import Intersection
 """
 _IMPORTED = frozenset(
@@ -165,7 +165,9 @@ class _Classes:
     sources: list[str] = field(default_factory=list)
 
     def imports(self) -> list[str]:
-        return [] if self.taken.isdisjoint(_BUILTINS) else ["import builtins as _builtins\n"]
+        lines = [] if self.taken.isdisjoint(_BUILTINS) else ["import builtins as _builtins\n"]
+        is_named = any("(NamedTuple)" in source for source in self.sources)
+        return [*lines, "from typing import NamedTuple\n"] if is_named else lines
 
     def builtin(self, name: str) -> str:
         """Write a builtin type so that no tool called `list` stands in for it."""

@@ -234,8 +234,10 @@ def _take_text(value: object) -> str | None:
 def _take_zone(value: object) -> str | None:
     from zoneinfo import ZoneInfo  # only those who name a zone need it
 
+    if not value and isinstance(value, str):
+        return ""
     try:
-        return str(ZoneInfo(value)) if isinstance(value, str) and value else None
+        return str(ZoneInfo(value)) if isinstance(value, str) else None
     except (ValueError, OSError):
         return None
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolfold.errors import ConfigError
+from toolfold.relay.manifest import PROJECT_MARKS
 from toolfold.relay.places import Misplaced, find_directories
-
-PROJECT_MARKS = (".toolfold", ".git")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,14 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from toolfold.config.files import read_file, replace_file
+from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import locate
 from toolfold.errors import ConfigError
-
-if sys.platform != "win32":
-    import fcntl
 
 
 class Trust:
@@ -90,8 +87,7 @@ class Trust:
         except OSError as error:
             raise ConfigError(f"{self._path}: cannot be written: {error.strerror}") from error
         with lock:
-            if sys.platform != "win32":
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            wait_for_lock(lock.fileno())
             yield
 
 

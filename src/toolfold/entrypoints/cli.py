@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from toolfold.entrypoints.memory_options import add_memory
+from toolfold.entrypoints.memory_options import add_memory, add_transfer
 
 _EPILOG = """\
 examples:
@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_mcp(commands, shared)
     _add_serve(commands, shared)
     add_memory(commands)
+    add_transfer(commands)
     _add_runs(commands)
     _add_trust(commands)
     _add_install(commands)

@@ -11,16 +11,54 @@ def add_memory(commands: Any) -> None:
     _add_writing(verbs)
     _add_finding(verbs)
     _add_one_note(verbs)
+    _add_documents(verbs)
+    _add_consolidation(verbs)
+    _add_events(verbs)
     _add(verbs, "health", help="say how the memory is")
     reembed = _add(verbs, "reembed", help="make all vectors anew, after the embedder has changed")
     reembed.set_defaults(config=None, set=[])
 
 
-def _add(verbs: Any, name: str, *, command: str | None = None, **options: Any) -> Any:
+def add_transfer(commands: Any) -> None:
+    """Add `toolfold import` and `toolfold export`."""
+    module = "commands.transfer"
+    taking = _add(
+        commands,
+        "import",
+        command="import_memory",
+        module=module,
+        help="take in notes and graphs: of toolfold, server-memory or mcp-memory-service",
+    )
+    taking.add_argument("file", help="the file; - for standard input")
+    taking.add_argument("--dry-run", action="store_true", help="only say what would be taken")
+    giving = _add(
+        commands,
+        "export",
+        command="export_memory",
+        module=module,
+        help="write out all that is remembered, as JSON lines",
+    )
+    giving.add_argument("file", nargs="?", help="the file; standard output if left out")
+    giving.add_argument(
+        "--format",
+        choices=("toolfold", "server-memory"),
+        default="toolfold",
+        help="everything (default), or the graph as server-memory keeps it",
+    )
+
+
+def _add(
+    verbs: Any,
+    name: str,
+    *,
+    command: str | None = None,
+    module: str = "commands.memory",
+    **options: Any,
+) -> Any:
     parser: argparse.ArgumentParser = verbs.add_parser(name, **options)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--namespace", help="where the notes belong to; by default the project")
-    parser.set_defaults(command=command or name, module="commands.memory")
+    parser.set_defaults(command=command or name, module=module)
     return parser
 
 
@@ -69,3 +107,50 @@ def _add_one_note(verbs: Any) -> None:
     delete.add_argument("--match", choices=("any", "all"), default="any", help="of the tags")
     purge = _add(verbs, "purge", help="erase notes for good, with all their versions")
     purge.add_argument("hashes", nargs="+", metavar="HASH")
+
+
+def _add_known(verbs: Any, name: str, command: str, **options: Any) -> Any:
+    return _add(verbs, name, command=command, module="commands.knowledge", **options)
+
+
+def _add_documents(verbs: Any) -> None:
+    ingest = _add_known(verbs, "ingest", "ingest", help="remember what files say: PDF, DOCX, …")
+    ingest.add_argument("path", help="a file or a folder")
+    ingest.add_argument("--tags", help="tags, parted by commas")
+    ingest.add_argument("--pattern", help="of a folder only files such as '*.md'")
+    ingest.add_argument("--flat", action="store_true", help="leave out folders in the folder")
+    documents = _add_known(verbs, "documents", "documents", help="list what was ingested")
+    documents.add_argument("--limit", type=int, default=20, help="how many (20)")
+    documents.add_argument("--offset", type=int, default=0, help="leave out so many first")
+    forget = _add_known(
+        verbs, "forget-document", "forget_document", help="forget a document, or all of a folder"
+    )
+    forget.add_argument("path")
+
+
+def _add_consolidation(verbs: Any) -> None:
+    consolidate = _add_known(verbs, "consolidate", "consolidate", help="make order in the notes")
+    consolidate.add_argument(
+        "--strategy", choices=("balanced", "speed", "quality", "minimal"), default="balanced"
+    )
+    consolidate.add_argument("--days-back", type=float, help="only notes of the last so many days")
+    consolidate.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    undo = _add_known(verbs, "undo", "undo", help="reverse a consolidation, by default the last")
+    undo.add_argument("id", nargs="?")
+    past = _add_known(verbs, "consolidations", "consolidations", help="list those of the past")
+    past.add_argument("--limit", type=int, default=20, help="how many (20)")
+
+
+def _add_events(verbs: Any) -> None:
+    record = _add_known(verbs, "record-event", "record_event", help="write down what happened")
+    record.add_argument("type", help='what it was: "deploy"')
+    record.add_argument("content", nargs="?", help="more about it")
+    record.add_argument("--outcome", help='how it ended: "success"')
+    record.add_argument("--duration-ms", type=float, help="how long it took")
+    record.add_argument("--session", help="the conversation or run in which it happened")
+    events = _add_known(verbs, "events", "recall_events", help="list what happened, newest first")
+    events.add_argument("--type", help="only events of this type")
+    events.add_argument("--session", help="only those of this conversation or run")
+    events.add_argument("--since", metavar="TIME", help='from then on: "yesterday", 2026-03-01')
+    events.add_argument("--until", metavar="TIME", help="until then")
+    events.add_argument("--limit", type=int, default=20, help="how many (20)")

@@ -3,18 +3,15 @@
 import logging
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from toolfold.config.locks import try_lock
 from toolfold.errors import StoreError
 from toolfold.execution.runs import CALLS_BITS
-
-if sys.platform != "win32":
-    import fcntl
 
 _log = logging.getLogger(__name__)
 
@@ -271,20 +268,11 @@ def _locked(path: Path, patience_s: float) -> Iterator[None]:
     """Let one process at a time open the file, or one would set aside what another just made."""
     deadline = time.monotonic() + patience_s
     with path.with_name(f"{path.name}.lock").open("a") as lock:
-        while not _try_lock(lock.fileno()):
+        while not try_lock(lock.fileno()):
             if time.monotonic() > deadline:
                 raise TimeoutError("another process has been opening it for too long")
             time.sleep(_LOCK_POLL_S)
         yield
-
-
-def _try_lock(descriptor: int) -> bool:
-    if sys.platform != "win32":
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -66,7 +66,8 @@ def _hints(described: Any) -> dict[str, Any]:
 
 
 def _parameters(verb: Verb) -> list[inspect.Parameter]:
-    return list(inspect.signature(verb.method).parameters.values())[1:]
+    _itself, *parameters = inspect.signature(verb.method).parameters.values()
+    return [each for each in parameters if each.name != "progress"]
 
 
 def _schema(hint: Any) -> JsonObject:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Any, Final
 
 from toolfold.errors import BadInput
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import Json
 from toolfold.memory.hashes import note_hash
 from toolfold.memory.inputs import (
     MAX_BATCH,
@@ -20,7 +21,7 @@ from toolfold.memory.inputs import (
     clean_name,
     clean_tags,
 )
-from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind, Note
+from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.store import Change
 
@@ -45,15 +46,15 @@ class Given:
 _FIELDS: Final = frozenset(Given.__slots__)
 
 
-def make_draft(given: Given, *, now: float) -> Draft:
-    """Return what is to be remembered.
+def make_draft(given: Given, *, now: float, zone: tzinfo | None = None) -> Draft:
+    """Return what is to be remembered; times without a zone are of `zone`.
 
     Raises:
         BadInput: A value cannot be used.
     """
     content = clean_content(given.content)
     thread, position = check_position(given.thread, given.position)
-    created = check_moment(given.created, "created")
+    created = check_moment(given.created, "created", zone)
     return Draft(
         content=content,
         hash=note_hash(content, thread=thread, position=position),
@@ -69,7 +70,7 @@ def make_draft(given: Given, *, now: float) -> Draft:
     )
 
 
-def make_drafts(notes: object, *, now: float) -> list[Draft]:
+def make_drafts(notes: object, *, now: float, zone: tzinfo | None = None) -> list[Draft]:
     """Return what is to be remembered, of texts and of mappings with the parameters of `store`.
 
     Raises:
@@ -82,16 +83,14 @@ def make_drafts(notes: object, *, now: float) -> list[Draft]:
     drafts = []
     for place, note in enumerate(notes):
         try:
-            drafts.append(make_draft(_given(note), now=now))
+            drafts.append(make_draft(_given(note), now=now, zone=zone))
         except BadInput as error:
             raise BadInput(f"Note {place} of the batch: {error} Nothing was stored.") from error
     return drafts
 
 
-def make_change(given: Mapping[str, Any], *, before: Note) -> Change:
+def make_change(given: Mapping[str, Any]) -> Change:
     """Return what is to be different in a note; what is None or left out stays as it is.
-
-    Keys of metadata are set one by one; one that is None goes.
 
     Raises:
         BadInput: A value cannot be used.
@@ -102,7 +101,7 @@ def make_change(given: Mapping[str, Any], *, before: Note) -> Change:
         content=None if content is None else clean_content(content),
         tags=None if tags is None else clean_tags(tags),
         type=None if kind is None else clean_name(kind, "type"),
-        metadata=None if metadata is None else _merged(before.metadata, metadata),
+        metadata=None if metadata is None else clean_metadata(metadata),
         source=None if source is None else clean_name(source, "source"),
         quality=None if quality is None else check_share(quality, "quality"),
     )
@@ -125,8 +124,3 @@ def _quality(given: float | None, content: str) -> float:
 
 def _links(kind: LinkKind, hashes: str | Sequence[str]) -> tuple[Link, ...]:
     return tuple(Link(kind=kind, hash=each) for each in check_hashes(hashes))
-
-
-def _merged(before: JsonObject, given: Mapping[str, Json]) -> JsonObject:
-    merged = {**before, **clean_metadata(given)}
-    return clean_metadata({key: value for key, value in merged.items() if value is not None})

@@ -21,6 +21,8 @@ from toolfold.memory.when.calendar import Calendar
 
 # More than any store holds: every match.
 _ALL: Final = 1_000_000_000
+_DECIMALS: Final = 3
+_QUERIES_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +87,12 @@ class Finder:
         if not wish.query:
             return await self.newest(wish, limit=limit)
         asked = Query(text=wish.query, vector=vector, wanted=wish.wanted)
-        matches = await self._store.search(self._namespace, asked, depth=max(DEPTH, limit))
-        hits, total = self._ranked(matches, wish)
+        if wish.min_score:  # how many are as good as that, only all of them tell
+            matches = await self._store.search(self._namespace, asked, depth=_ALL)
+            hits, total = await anyio.to_thread.run_sync(self._ranked, matches, wish)
+        else:
+            matches = await self._store.search(self._namespace, asked, depth=max(DEPTH, limit))
+            hits, total = self._ranked(matches, wish)
         memories = await self._load(hits[:limit], wish)
         return CompactSearchResult(memories, total, wish.shown_query)
 
@@ -109,7 +115,7 @@ class Finder:
         )
         if not wish.min_score:
             return list(hits), matches.total
-        good = [hit for hit in hits if hit.score >= wish.min_score]
+        good = [hit for hit in hits if _shown(hit.score) >= wish.min_score]
         return list(good), len(good)
 
     async def _load(
@@ -119,9 +125,13 @@ class Finder:
         return tuple(_compact(notes[hit.key], hit, wish) for hit in hits if hit.key in notes)
 
     async def _vectors(self, queries: Sequence[str]) -> Sequence[list[float] | None]:
-        asked = [query for query in queries if query]
-        found = await self._meaning.vectors(asked) if asked else []
-        vectors = dict(zip(asked, found, strict=True)) if found is not None else {}
+        vectors: dict[str, list[float]] = {}
+        asked = list(dict.fromkeys(filter(None, queries)))
+        # Some at a time: whoever gives up in between is not waited for.
+        for start in range(0, len(asked), _QUERIES_AT_ONCE):
+            some = asked[start : start + _QUERIES_AT_ONCE]
+            found = await self._meaning.vectors(some)
+            vectors |= dict(zip(some, found or (), strict=found is not None))
         return [vectors.get(query) for query in queries]
 
 
@@ -142,6 +152,11 @@ def _compact(note: Note, hit: Hit | _Listed, wish: Wish) -> CompactMemory | Expl
         preview=preview(note.content),
         tags=note.tags,
         created=round(note.created, 3),
-        score=round(hit.score, 3),
+        score=_shown(hit.score),
     )
     return ExplainedMemory(*compact, why=hit.explain()) if wish.is_explained else compact
+
+
+def _shown(score: float) -> float:
+    """Return a score as it is shown, and as a least one is compared with it."""
+    return round(score, _DECIMALS)

@@ -1,9 +1,8 @@
 """What may be remembered and asked: every bound, and what is said of values beyond it."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Final, TypeAlias, get_args
 
 from toolfold.errors import BadInput
@@ -18,6 +17,10 @@ Tags: TypeAlias = str | Sequence[str]
 
 MAX_CONTENT_BYTES: Final = 1024 * 1024
 MAX_BATCH: Final = 10_000
+MAX_QUERIES: Final = 100
+MAX_FOUND: Final = 5_000
+"""By all queries of a batch together."""
+
 MAX_QUERY_CHARS: Final = 10_000
 MAX_LIMIT: Final = 1_000
 MAX_TAGS: Final = 100
@@ -26,7 +29,11 @@ MAX_NAME_CHARS: Final = 1_000
 """Of types, sources, threads and namespaces."""
 
 MAX_METADATA_BYTES: Final = 64 * 1024
+MAX_METADATA_DEPTH: Final = 50
 _MAX_INTEGER: Final = 2**63 - 1
+# From the second day of the year 1 to the last but one of 9999: in any zone a date can be shown.
+_EARLIEST_S: Final = -62_135_510_400.0
+_LATEST_S: Final = 253_402_214_400.0
 
 
 def clean_content(value: object) -> str:
@@ -107,8 +114,23 @@ def clean_metadata(value: Mapping[str, Json] | None) -> JsonObject:
             f"The metadata takes {size:,} bytes as JSON, and {MAX_METADATA_BYTES:,} are the most. "
             "Put what is long into the content."
         )
-    cleaned: JsonObject = json.loads(encoded)
-    return cleaned
+    return _check_depth(encoded)
+
+
+def _check_depth(encoded: str) -> JsonObject:
+    """Return what a JSON object says; it must be one that every door can give back."""
+    refusal = BadInput(f"The metadata is nested deeper than {MAX_METADATA_DEPTH} levels.")
+    try:
+        cleaned: JsonObject = json.loads(encoded)
+    except RecursionError as error:
+        raise refusal from error
+    level: list[JsonObject | list[Json]] = [cleaned]
+    for _ in range(MAX_METADATA_DEPTH):
+        insides = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [part for inside in insides for part in inside if isinstance(part, dict | list)]
+        if not level:
+            return cleaned
+    raise refusal
 
 
 def clean_query(value: object) -> str:
@@ -119,6 +141,22 @@ def clean_query(value: object) -> str:
     """
     query = _text(value, "A query", is_binary=True).strip()
     return _check_chars(query, "A query", MAX_QUERY_CHARS)
+
+
+def check_queries(queries: object, limit: int) -> Sequence[str]:
+    """Return several queries, each of which may find so many.
+
+    Raises:
+        BadInput: They are no list of texts, or ask for too much at once.
+    """
+    if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
+        raise BadInput("Queries are a list of texts. For a single one there is `search`.")
+    if len(queries) > MAX_QUERIES or len(queries) * limit > MAX_FOUND:
+        raise BadInput(
+            f"{len(queries):,} queries for {limit:,} notes each are too much at once: "
+            f"{MAX_QUERIES} queries and {MAX_FOUND:,} notes in all are the most."
+        )
+    return queries
 
 
 def check_limit(value: object, *, what: str = "limit") -> int:
@@ -182,21 +220,24 @@ def check_position(thread: object, position: object) -> tuple[str | None, int | 
     return clean_name(thread, "thread"), position
 
 
-def check_moment(value: Moment | None, what: str) -> float | None:
-    """Return a time in seconds since 1970.
+def check_moment(value: Moment | None, what: str, zone: tzinfo | None = None) -> float | None:
+    """Return a time in seconds since 1970; one that names no zone is of `zone`, or the system's.
 
     Raises:
-        BadInput: It is no time.
+        BadInput: It is no time, or none that a calendar has.
     """
     if value is None:
         return None
     try:
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value.strip())
-        found = value.timestamp() if isinstance(value, datetime) else float(value)
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if isinstance(moment, datetime):
+            moment = moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+            found = moment.timestamp()
+        else:
+            found = float(moment)
     except (ValueError, TypeError, OverflowError, OSError) as error:
         raise _no_moment(value, what) from error
-    if isinstance(value, bool) or not math.isfinite(found):
+    if isinstance(value, bool) or not _EARLIEST_S <= found <= _LATEST_S:
         raise _no_moment(value, what)
     return found
 

@@ -122,9 +122,9 @@ class Meaning:
         self._news = anyio.Event()
         while self._wanted:
             keys = list(self._wanted)[:_NOTES_AT_ONCE]
+            for key in keys:  # before: one that is changed meanwhile is wanted again
+                del self._wanted[key]
             await embed_notes(self._store, self._embedder, keys)
-            for key in keys:
-                self._wanted.pop(key, None)
 
 
 async def embed_notes(store: Store, embedder: Embedder, keys: Sequence[int]) -> None:

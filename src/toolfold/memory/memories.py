@@ -2,12 +2,14 @@
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeAlias
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
+from toolfold.config.settings import MemorySettings
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.jsontypes import Json
 from toolfold.memory.background import in_background
@@ -15,11 +17,26 @@ from toolfold.memory.verbs import VERBS, Services, Verb
 
 _log = logging.getLogger(__name__)
 
+_MOST_PLACES: Final = 1_000
+
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what it is."""
 
-OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[Callable[[str], Services]]]
-"""Opens the store, for the length of a context; yields what makes the services of a namespace."""
+
+class Place(NamedTuple):
+    """Where a question comes from."""
+
+    namespace: str
+    settings: MemorySettings = MemorySettings()
+    is_guest: bool = False
+    """Whether it speaks for a model: guest code reads only files that the user allows."""
+
+
+MakeServices: TypeAlias = Callable[[Place], Services]
+"""Makes what serves a place."""
+
+OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[MakeServices]]
+"""Opens the store, for the length of a context."""
 
 
 class Memories:
@@ -31,8 +48,8 @@ class Memories:
 
     def __init__(self, open_services: OpenServices) -> None:
         self._open = open_services
-        self._make: Callable[[str], Services] | None = None
-        self._services: dict[str, Services] = {}
+        self._make: MakeServices | None = None
+        self._services: dict[Place, Services] = {}
         self._fault = ""
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -49,7 +66,7 @@ class Memories:
 
     async def call(
         self,
-        namespace: str,
+        place: Place,
         path: str,
         arguments: Mapping[str, Json],
         *,
@@ -62,54 +79,44 @@ class Memories:
             BadInput: An argument cannot be used; nothing was changed.
             StoreError: The store cannot be opened, or does not answer.
         """
-        answer = await self._bound(namespace, path, arguments, progress)
+        bound = _bind(path, arguments, progress, is_guest=place.is_guest)
+        answer = bound(await self.services(place))
         if inspect.isasyncgen(answer):
             return tuple([page async for page in answer])
         return await answer
 
     async def pages(
-        self, namespace: str, path: str, arguments: Mapping[str, Json]
-    ) -> AsyncIterator[Any]:
+        self, place: Place, path: str, arguments: Mapping[str, Json]
+    ) -> AsyncGenerator[Any, None]:
         """Answer a verb page by page; one whose answer is whole gives one page.
 
         Raises:
             ToolfoldError: As `call`.
         """
-        answer = await self._bound(namespace, path, arguments, None)
+        bound = _bind(path, arguments, None, is_guest=place.is_guest)
+        answer = bound(await self.services(place))
         if inspect.isasyncgen(answer):
             async for page in answer:
                 yield page
         else:
             yield await answer
 
-    async def services(self, namespace: str) -> Services:
-        """Return what serves a namespace.
+    async def services(self, place: Place) -> Services:
+        """Return what serves a place.
 
         Raises:
             StoreError: The store cannot be opened.
         """
         make = self._make or await self._opened()
-        if namespace not in self._services:
-            self._services[namespace] = make(namespace)
-        return self._services[namespace]
+        if place not in self._services:
+            while len(self._services) >= _MOST_PLACES:
+                del self._services[next(iter(self._services))]
+            self._services[place] = make(place)
+        return self._services[place]
 
-    async def _bound(
-        self, namespace: str, path: str, arguments: Mapping[str, Json], progress: Progress | None
-    ) -> Any:
-        verb = VERBS.get(path)
-        if verb is None:
-            raise NotFound(f"Memory has no verb {path!r}.")
-        method = verb.of(await self.services(namespace))
-        signature = inspect.signature(method)
-        extra = {"progress": progress} if "progress" in signature.parameters and progress else {}
-        try:
-            signature.bind(**arguments)
-        except TypeError as error:
-            raise BadInput(f"{_call(verb, signature)}: {error}.") from error
-        return method(**arguments, **extra)
-
-    async def _opened(self) -> Callable[[str], Services]:
-        self._settled = anyio.Event()
+    async def _opened(self) -> MakeServices:
+        if self._settled.is_set():  # else somebody waits for it already
+            self._settled = anyio.Event()
         self._wanted.set()
         await self._settled.wait()
         if self._make is None:
@@ -134,6 +141,34 @@ class Memories:
                 self._settled.set()
 
 
-def _call(verb: Verb, signature: inspect.Signature) -> str:
-    names = [name for name in signature.parameters if name != "progress"]
-    return f"{verb.path} takes {', '.join(names) or 'nothing'}"
+def _bind(
+    path: str, arguments: Mapping[str, Json], progress: Progress | None, *, is_guest: bool
+) -> Callable[[Services], Any]:
+    """Return what begins to answer a verb."""
+    verb = VERBS.get(path)
+    if verb is None:
+        raise NotFound(f"Memory has no verb {path!r}.")
+    if is_guest and verb.is_for_users:
+        raise NotFound(f"{path} is for people: `toolfold memory {verb.name}`.")
+    taken = _taken(verb)
+    try:
+        taken.signature.bind(**arguments)
+    except TypeError as error:
+        names = ", ".join(taken.signature.parameters) or "nothing"
+        raise BadInput(f"{verb.path} takes {names}: {error}.") from error
+    told = {"progress": progress} if taken.tells_progress and progress else {}
+    return lambda services: verb.of(services)(**arguments, **told)
+
+
+class _Taken(NamedTuple):
+    """What a verb takes from outside."""
+
+    signature: inspect.Signature
+    tells_progress: bool
+
+
+@cache
+def _taken(verb: Verb) -> _Taken:
+    _itself, *parameters = inspect.signature(verb.method).parameters.values()
+    given = [each for each in parameters if each.name != "progress"]
+    return _Taken(inspect.Signature(given), tells_progress=len(given) < len(parameters))

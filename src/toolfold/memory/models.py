@@ -1,10 +1,17 @@
 """What is remembered, and the small forms in which it is shown. Standard library only."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from toolfold.jsontypes import JsonObject
+from toolfold.memory.compact import (
+    CompactHealthInfo,
+    CompactMemory,
+    CompactSearchResult,
+    ExplainedMemory,
+)
+
+__all__ = ["CompactHealthInfo", "CompactMemory", "CompactSearchResult", "ExplainedMemory"]
 
 LinkKind: TypeAlias = Literal["supersedes", "associated"]
 TagMatch: TypeAlias = Literal["any", "all"]
@@ -59,66 +66,7 @@ class Note(Draft):
     updated: float
     version: int = 1
     deleted: float | None = None
-    """When it was deleted; such a note is found by nobody, and can be restored."""
-
-
-class CompactMemory(NamedTuple):
-    """A note in one line; `get(hash)` returns the whole of it."""
-
-    hash: str
-    preview: str
-    tags: tuple[str, ...]
-    created: float
-    score: float
-
-    def __repr__(self) -> str:
-        return _line(self)
-
-
-class ExplainedMemory(NamedTuple):
-    """A note in one line, and why it was found."""
-
-    hash: str
-    preview: str
-    tags: tuple[str, ...]
-    created: float
-    score: float
-    why: str
-
-    def __repr__(self) -> str:
-        return f"{_line(self)}\n    {self.why}"
-
-
-class CompactSearchResult(NamedTuple):
-    """The best matches, best first; `total` counts all there are."""
-
-    memories: tuple[CompactMemory | ExplainedMemory, ...]
-    total: int
-    query: str
-
-    def __repr__(self) -> str:
-        about = f" for {self.query!r}" if self.query else ""
-        if not self.total:
-            return f"No notes{about}."
-        heading = f"{len(self.memories)} of {self.total} notes{about}:"
-        return "\n".join([heading, *map(repr, self.memories)])
-
-
-class CompactHealthInfo(NamedTuple):
-    """How the memory is."""
-
-    status: str
-    """`ok`, or what is wrong in one sentence."""
-
-    count: int  # type: ignore[assignment]  # hides the method of tuples
-    backend: str
-    ready: bool
-    """Whether every note is found by its meaning, not by its words alone."""
-
-    def __repr__(self) -> str:
-        ready = "ready" if self.ready else "still learning what they mean"
-        notes = "1 note" if self.count == 1 else f"{self.count} notes"
-        return f"Memory {self.status}: {notes} in {self.backend}, {ready}."
+    """When it was deleted or archived; such a note is not found, and can be restored."""
 
 
 def preview(content: str) -> str:
@@ -128,9 +76,3 @@ def preview(content: str) -> str:
     if len(line) <= PREVIEW_CHARS and len(content) <= 4 * PREVIEW_CHARS:
         return line
     return f"{line[: PREVIEW_CHARS - 1].rstrip()}…"
-
-
-def _line(memory: CompactMemory | ExplainedMemory) -> str:
-    day = datetime.fromtimestamp(memory.created).astimezone().date()
-    tags = f" [{', '.join(memory.tags)}]" if memory.tags else ""
-    return f"{memory.hash} {day}{tags} {memory.score:.2f}: {memory.preview}"

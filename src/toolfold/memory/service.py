@@ -11,13 +11,13 @@ from toolfold.memory.drafts import Given, make_change, make_draft, make_drafts
 from toolfold.memory.finding import Finder, Wish
 from toolfold.memory.hashes import check_prefix, shown
 from toolfold.memory.inputs import (
-    MAX_BATCH,
     Moment,
     Tags,
     check_hashes,
     check_limit,
     check_moment,
     check_offset,
+    check_queries,
     check_share,
     check_tag_match,
     clean_name,
@@ -34,11 +34,15 @@ from toolfold.memory.models import (
 )
 from toolfold.memory.ranking.words import STOP_WORDS, telling_words
 from toolfold.memory.store import Filter, Store
+from toolfold.memory.usage import Usage
 from toolfold.memory.when.calendar import Calendar
 from toolfold.memory.when.phrases import describe
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_PAGE: Final = 20
+
+# Of what a search returns, so much is taken to have been of use.
+_BEST_SHOWN: Final = 5
 
 
 class Memory:
@@ -61,8 +65,10 @@ class Memory:
         clock: Callable[[], float] = time.time,
         zone: tzinfo | None = None,
         week_start: int = 0,
+        usage: Usage | None = None,
     ) -> None:
         self._store = store
+        self._usage = usage
         self._meaning = meaning
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
@@ -111,7 +117,7 @@ class Memory:
             associated=associated,
         )
         now = self._clock()
-        draft = make_draft(given, now=now)
+        draft = make_draft(given, now=now, zone=self._calendar.zone)
         self._meaning.want(await self._store.add(self._namespace, [draft], now=now))
         return shown(draft.hash)
 
@@ -124,7 +130,7 @@ class Memory:
             NotFound: A note that one supersedes or is associated with is not there.
         """
         now = self._clock()
-        drafts = make_drafts(notes, now=now)
+        drafts = make_drafts(notes, now=now, zone=self._calendar.zone)
         self._meaning.want(await self._store.add(self._namespace, drafts, now=now))
         return tuple(shown(draft.hash) for draft in drafts)
 
@@ -157,7 +163,7 @@ class Memory:
         Filters are exact. Scores are from 0 to 1. An empty query lists what passes the filters,
         newest first. With `explain` every note says why it ranks where it does.
         """
-        wanted = _filter(tags, tag_match, memory_type, after, before)
+        wanted = self._filter(tags, tag_match, memory_type, after, before)
         [found] = await self._search([query], wanted, limit, min_score, explain)
         return found
 
@@ -175,11 +181,8 @@ class Memory:
         explain: bool = False,
     ) -> tuple[CompactSearchResult, ...]:
         """Do as `search` does for each of several queries; return the results in the same order."""
-        if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
-            raise BadInput("Queries are a list of texts. For a single one there is `search`.")
-        if len(queries) > MAX_BATCH:
-            raise BadInput(f"{len(queries):,} queries are too many: {MAX_BATCH:,} are the most.")
-        wanted = _filter(tags, tag_match, memory_type, after, before)
+        queries = check_queries(queries, check_limit(limit))
+        wanted = self._filter(tags, tag_match, memory_type, after, before)
         return tuple(await self._search(queries, wanted, limit, min_score, explain))
 
     async def search_by_tag(
@@ -195,7 +198,7 @@ class Memory:
         """Return the notes that have any of these tags, or all of them, newest first."""
         if not clean_tags(tags):
             raise BadInput("No tag is given to search for. All notes are in `list`.")
-        wanted = _filter(tags, match, memory_type, after, before)
+        wanted = self._filter(tags, match, memory_type, after, before)
         [found] = await self._search([""], wanted, limit)
         return found._replace(query=", ".join(wanted.tags))
 
@@ -226,7 +229,7 @@ class Memory:
             after, before = span.start.timestamp(), span.end.timestamp()
             rest, shown_query = time_found.rest, f"{query} ({describe(span)})"
             rest = "" if STOP_WORDS.issuperset(telling_words(rest)) else rest
-        wanted = _filter(tags, tag_match, memory_type, after, before)
+        wanted = self._filter(tags, tag_match, memory_type, after, before)
         limit = limit if k is None else check_limit(k, what="k")
         [found] = await self._search([rest], wanted, limit, min_score, explain)
         if time_found is not None and not found.total and not min_score:
@@ -253,7 +256,7 @@ class Memory:
         """
         if check_limit(page_size, what="page_size") == 0:
             raise BadInput("`page_size` is at least 1.")
-        wanted = _filter(tags, tag_match, memory_type, after, before)
+        wanted = self._filter(tags, tag_match, memory_type, after, before)
         wish = _wish(query, wanted, min_score, explain)
         async for page in self._finder.pages(wish, size=page_size):
             yield page
@@ -261,18 +264,25 @@ class Memory:
     async def get(self, hash: str) -> Note:
         """Return a whole note by its hash, or by one that it had before it was updated.
 
+        One that is archived is returned too; `restore` has it found again.
+
         Raises:
             NotFound: There is none, it is deleted, or there are several, which the message names.
         """
-        return await self._store.get(self._namespace, check_prefix(hash))
+        note = await self._store.get(self._namespace, check_prefix(hash))
+        if self._usage is not None:
+            self._usage.got(self._namespace, note.hash)
+        return note
 
-    async def history(self, hash: str) -> tuple[Note, ...]:
-        """Return every version of a note, oldest first; the last is how it is now.
+    async def history(self, hash: str, limit: int = DEFAULT_PAGE) -> tuple[Note, ...]:
+        """Return the last versions of a note, oldest first; the last is how it is now.
 
         Raises:
             NotFound: There is none, or there are several.
         """
-        return tuple(await self._store.history(self._namespace, check_prefix(hash)))
+        prefix, limit = check_prefix(hash), check_limit(limit)
+        versions = await self._store.history(self._namespace, prefix)
+        return tuple(versions[max(0, len(versions) - limit) :])
 
     async def update(
         self,
@@ -301,9 +311,8 @@ class Memory:
             "source": source,
             "quality": quality,
         }
-        before = await self.get(hash)
-        change = make_change(given, before=before)
-        updated = await self._store.update(self._namespace, before.hash, change, now=self._clock())
+        change, prefix = make_change(given), check_prefix(hash)
+        updated = await self._store.update(self._namespace, prefix, change, now=self._clock())
         self._meaning.want([updated.key])
         return shown(updated.note.hash)
 
@@ -363,6 +372,8 @@ class Memory:
         except StoreError as error:
             return CompactHealthInfo(str(error), 0, backend, ready=False)
         status = "ok" if self._meaning.trouble is None else str(self._meaning.trouble)
+        if not counts.is_warm:
+            self._store.warm_soon(self._namespace)
         is_ready = counts.unembedded == 0 and counts.is_warm and status == "ok"
         return CompactHealthInfo(status, counts.notes, backend, ready=is_ready)
 
@@ -387,7 +398,7 @@ class Memory:
         before: Moment | None = None,
     ) -> CompactSearchResult:
         """Return notes, newest first; `total` counts all that pass the filters."""
-        wanted = _filter(tags, tag_match, memory_type, after, before)
+        wanted = self._filter(tags, tag_match, memory_type, after, before)
         limit, offset = check_limit(limit), check_offset(offset)
         return await self._finder.newest(Wish(query="", wanted=wanted), limit=limit, offset=offset)
 
@@ -400,30 +411,38 @@ class Memory:
         explain: bool = False,
     ) -> Sequence[CompactSearchResult]:
         wishes = [_wish(query, wanted, min_score, explain) for query in queries]
-        return await self._finder.find(wishes, limit=check_limit(limit))
+        found = await self._finder.find(wishes, limit=check_limit(limit))
+        if self._usage is not None:
+            for wish, result in zip(wishes, found, strict=True):
+                if wish.query:
+                    best = result.memories[:_BEST_SHOWN]
+                    self._usage.shown(self._namespace, (each.hash for each in best))
+        return found
+
+    def _filter(
+        self,
+        tags: Tags | None,
+        tag_match: TagMatch,
+        memory_type: str | None,
+        after: Moment | None,
+        before: Moment | None,
+    ) -> Filter:
+        zone = self._calendar.zone
+        return Filter(
+            tags=clean_tags(tags),
+            tag_match=check_tag_match(tag_match),
+            type=None if memory_type is None else clean_name(memory_type, "type"),
+            after=check_moment(after, "after", zone),
+            before=check_moment(before, "before", zone),
+        )
 
 
 def _wish(query: str, wanted: Filter, min_score: float, explain: bool) -> Wish:
+    query = clean_query(query)
     return Wish(
-        query=clean_query(query),
+        query=query,
         wanted=wanted,
         min_score=check_share(min_score, "min_score"),
         is_explained=bool(explain),
         shown_query=query,
-    )
-
-
-def _filter(
-    tags: Tags | None,
-    tag_match: TagMatch,
-    memory_type: str | None,
-    after: Moment | None,
-    before: Moment | None,
-) -> Filter:
-    return Filter(
-        tags=clean_tags(tags),
-        tag_match=check_tag_match(tag_match),
-        type=None if memory_type is None else clean_name(memory_type, "type"),
-        after=check_moment(after, "after"),
-        before=check_moment(before, "before"),
     )

@@ -52,6 +52,8 @@ class Change:
     tags: tuple[str, ...] | None = None
     type: str | None = None
     metadata: JsonObject | None = None
+    """Its keys are set one by one; one that is None goes."""
+
     source: str | None = None
     quality: float | None = None
 
@@ -145,6 +147,8 @@ class Store(Protocol):
     async def get(self, namespace: str, hash_prefix: str) -> Note:
         """Return a note by its hash, or by one that an earlier version of it had.
 
+        One that a consolidation archived is returned as well, though nothing else finds it.
+
         Raises:
             NotFound: There is none, or it is deleted.
         """
@@ -200,6 +204,9 @@ class Store(Protocol):
 
     async def warm(self, namespace: str) -> None:
         """Bring into memory what search by meaning needs; search asks for it by itself."""
+
+    def warm_soon(self, namespace: str) -> None:
+        """Have `warm` done in the background."""
 
     async def counts(self, namespace: str) -> Counts:
         """Count."""

@@ -9,6 +9,7 @@ from toolfold.relay.wire import LONGEST_LINE, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Iterator, Mapping
     from typing import Any
 
@@ -58,7 +59,8 @@ class Asking:
         self._link.send(line)
         while True:
             part = self._next(deadline)
-            if part.get("id") == self._asked:
+            # What could not be read has no id.
+            if part.get("id") == self._asked or ("error" in part and part.get("id") is None):
                 yield part
                 if "value" in part or "error" in part:
                     return
@@ -80,7 +82,7 @@ class Asking:
 
     def _hear_what_is_there(self) -> None:
         """Notice that the daemon has gone since the last question."""
-        while self._link.socket and select.select([self._link.socket], [], [], 0)[0]:
+        while self._link.socket and _look_at(self._link.socket, patience_s=0)[0]:
             self._link.hear()
 
     def _next(self, deadline: float | None) -> "dict[str, Any]":
@@ -103,11 +105,12 @@ class Asking:
         if link is None:
             time.sleep(patience_s or 0)
         else:
-            sinks = [link] if self._link.has_unsent else []
-            readable, writable, _ = select.select([link], sinks, [], patience_s)
-            if writable:
+            is_readable, is_writable = _look_at(
+                link, is_writing=self._link.has_unsent, patience_s=patience_s
+            )
+            if is_writable:
                 self._link.flush()
-            if readable:
+            if is_readable:
                 self._link.hear()
         self._link.step()
 
@@ -130,3 +133,21 @@ class Asking:
     def gave_up(self, reason: str) -> None:
         """There is no daemon."""
         self._refusal = reason
+
+
+def _look_at(
+    link: "_socket.socket", *, is_writing: bool = False, patience_s: float | None
+) -> tuple[bool, bool]:
+    """Wait until a connection has something for us, or takes something; say which.
+
+    A script may have more files open than `select` can count.
+    """
+    if not hasattr(select, "poll"):
+        sinks = [link] if is_writing else []
+        readable, writable, _ = select.select([link], sinks, [], patience_s)
+        return bool(readable), bool(writable)
+    poll = select.poll()
+    poll.register(link, select.POLLIN | (select.POLLOUT if is_writing else 0))
+    found = poll.poll(None if patience_s is None else patience_s * 1000)
+    events = found[0][1] if found else 0
+    return bool(events & ~select.POLLOUT), bool(events & select.POLLOUT)

@@ -6,7 +6,7 @@ import time
 from toolfold import __version__
 from toolfold.relay.daemon import DaemonHandle
 from toolfold.relay.places import Misplaced
-from toolfold.relay.wire import Lines, decode, encode
+from toolfold.relay.wire import LONGEST_ANSWER, Lines, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Link:
         self._environ = environ
         self._owner = owner
         self._kind = kind
-        self._lines = Lines()
+        self._lines = Lines(LONGEST_ANSWER)
         self._unsent = bytearray()
         self._is_broken = False
         self._phase = _AWAY
@@ -187,7 +187,7 @@ class Link:
             return
         link.setblocking(False)
         self.socket, self._is_broken = link, False
-        self._lines, self._unsent = Lines(), bytearray()
+        self._lines, self._unsent = Lines(LONGEST_ANSWER), bytearray()
         self._phase = _GREETING
         nonce = os.urandom(16).hex()
         self._proof = self._daemon.proof(token, f"daemon:{nonce}")

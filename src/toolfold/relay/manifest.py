@@ -7,8 +7,8 @@ were, the answers are exact; else they are a good guess until the daemon has bee
 
 import json
 import os
-import zlib
 
+from toolfold.relay.places import digest
 from toolfold.relay.surface import (
     LEGACY_VERSIONS,
     SURFACES,
@@ -28,7 +28,7 @@ NEEDED = frozenset(
         "XDG_RUNTIME_DIR",
     }
 )
-_PROJECT_MARKS = (".toolfold", ".git")
+PROJECT_MARKS = (".toolfold", ".git")
 _PROJECT_FILES = (".mcp.json", ".toolfold/mcp.json", ".toolfold/config.toml")
 
 
@@ -47,7 +47,7 @@ def deciding_project(cwd: str) -> str:
     Else "": in all other directories the answers are the same.
     """
     here = os.path.realpath(cwd)
-    while not any(os.path.lexists(os.path.join(here, mark)) for mark in _PROJECT_MARKS):
+    while not any(os.path.lexists(os.path.join(here, mark)) for mark in PROJECT_MARKS):
         parent = os.path.dirname(here)
         if parent == here:
             return ""
@@ -65,8 +65,7 @@ def manifest_path(cache: str, world: "Mapping[str, Any]", *, is_users: bool = Fa
     config = world["config"] and os.path.join(world["cwd"], world["config"])
     project = "" if is_users or config else deciding_project(world["cwd"])
     environ = {name: value for name, value in world["environ"].items() if name != "PATH"}
-    content = json.dumps([project, config, world["set"], sorted(environ.items())]).encode()
-    name = f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
+    name = digest(json.dumps([project, config, world["set"], sorted(environ.items())]))
     return os.path.join(cache, "manifests", f"{name}.json")
 
 

@@ -24,6 +24,7 @@ from toolfold.relay.wire import (
     encode,
     failure,
     key_of,
+    peek,
     protocol_of,
     refusal,
     what_is_wrong,
@@ -249,7 +250,7 @@ class Relay:
 
     def heard(self, line: bytes) -> None:
         """Pass on what the daemon says, but for what is between us."""
-        message = decode(line) or {}
+        message = peek(line) or {}
         if "received" in message:
             self._talk.received(message["received"])
         elif message.get("id") == _INITIALIZE:

@@ -23,7 +23,7 @@ class Places:
         self.cache = directories["cache"]
         self.runtime = directories["runtime"]
         # Several data directories may share one runtime directory, and each has its daemon.
-        stem = os.path.join(self.runtime, _digest(directories["data"]))
+        stem = os.path.join(self.runtime, digest(directories["data"]))
         self.lock = f"{stem}.lock"
         self.port_file = f"{stem}.port"
         self.socket = _short(f"{stem}.sock")
@@ -91,10 +91,11 @@ def _short(path: str) -> str:
     """Return `path`, or one in a short directory of ours if the kernel would not take it."""
     if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH or not hasattr(os, "getuid"):
         return path
-    return os.path.join(f"/tmp/toolfold-{os.getuid()}", f"{_digest(path)}.sock")  # noqa: S108
+    return os.path.join(f"/tmp/toolfold-{os.getuid()}", f"{digest(path)}.sock")  # noqa: S108
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return a short name for a text; nobody gains anything by making two meet."""
     content = os.fsencode(text)
     return f"{zlib.crc32(content):08x}{zlib.adler32(content):08x}"
 

@@ -110,9 +110,17 @@ def _answers(
     }
     for name in MODERN_VERSIONS:
         answers[name] = {"server/discover": modern | discovered} | {
-            method: modern | listing for method, listing in listings.items()
+            method: modern | _without_tasks(listing) for method, listing in listings.items()
         }
     return answers
+
+
+def _without_tasks(listing: "dict[str, Any]") -> "dict[str, Any]":
+    """Return a listing as the newer protocol has it, where tools do not speak of tasks."""
+    return {
+        name: [{key: part for key, part in each.items() if key != "execution"} for each in entries]
+        for name, entries in listing.items()
+    }
 
 
 def _capabilities(kinds: "Sequence[str]", *, announces: bool) -> "dict[str, Any]":

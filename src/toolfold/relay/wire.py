@@ -11,7 +11,14 @@ WIRE = 1
 """Which greeting relay and daemon speak. It changes only when an older one could not go on."""
 
 LONGEST_LINE = 16 * 1024 * 1024
+"""Of what is asked."""
+
+LONGEST_ANSWER = 64 * 1024 * 1024
 INVALID_REQUEST = -32600
+
+_LONG = 65_536
+_ANSWER = b'{"jsonrpc":"2.0","id":'
+_LONGEST_ID = 40
 
 _MODERN = "io.modelcontextprotocol/protocolVersion"
 
@@ -19,8 +26,9 @@ _MODERN = "io.modelcontextprotocol/protocolVersion"
 class Lines:
     """Cuts what arrives into lines. One that is too long is dropped, and counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
         self.dropped = 0
+        self._longest = longest
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -33,14 +41,14 @@ class Lines:
 
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > LONGEST_LINE:
+        if self._size > self._longest:
             self._parts.clear()
         else:
             self._parts.append(part)
 
     def _complete(self, part: bytes) -> bytes:
         self._keep(part)
-        line, is_too_long = b"".join(self._parts), self._size > LONGEST_LINE
+        line, is_too_long = b"".join(self._parts), self._size > self._longest
         self._parts, self._size = [], 0
         self.dropped += is_too_long
         return line
@@ -58,6 +66,16 @@ def decode(line: bytes) -> "dict[str, Any] | None":
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
+
+
+def peek(line: bytes) -> "dict[str, Any] | None":
+    """Return whose answer a line is; of a long one without reading the rest of it."""
+    if len(line) > _LONG and line.startswith(_ANSWER):
+        end = line.find(b',"result":', len(_ANSWER), len(_ANSWER) + _LONGEST_ID)
+        identity = line[len(_ANSWER) : end]
+        if end > 0 and identity.isdigit():
+            return {"id": int(identity), "result": {}}
+    return decode(line)
 
 
 def key_of(request_id: object) -> str:

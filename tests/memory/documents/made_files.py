@@ -152,7 +152,11 @@ def make_docx(body: str, **parts: str | bytes) -> bytes:
     """Return a DOCX with that body; other parts by their path, `/` and `.` as `__` and `_`."""
     document = DOCUMENT % (WORDS, body)
     return make_archive(
-        {"[Content_Types].xml": "<Types/>", "word/document.xml": document, "word/styles.xml": STYLES}
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/document.xml": document,
+            "word/styles.xml": STYLES,
+        }
         | {name.replace("__", "/").replace("_", "."): part for name, part in parts.items()}
     )
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,12 +14,10 @@ from typing import Any, Final, Literal
 import anyio
 
 from toolfold.config.files import read_file, replace_file
+from toolfold.config.locks import try_lock
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
 from toolfold.errors import ConfigError, StoreError
-
-if sys.platform != "win32":
-    import fcntl
 
 _LOCK_POLL_S: Final = 0.02
 _LONGEST_LIFETIME_S: Final = 1e10
@@ -127,7 +124,7 @@ class Logins:
             raise StoreError(f"Cannot write to {self._directory}: {error.strerror}.") from error
         with lock:
             # The holder may be another process, so no event tells; and waiting would block.
-            while not _try_lock(lock.fileno()):  # noqa: ASYNC110
+            while not try_lock(lock.fileno()):  # noqa: ASYNC110
                 await anyio.sleep(_LOCK_POLL_S)
             yield
 
@@ -213,15 +210,6 @@ def _parse(content: bytes) -> Login:
     if not isinstance(login.expires_at, int | float | None):
         raise TypeError("the time is not a number")
     return login
-
-
-def _try_lock(descriptor: int) -> bool:
-    if sys.platform != "win32":
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
 
 
 def _digest(text: str) -> str:

@@ -8,13 +8,13 @@ the most frequent question is answered in little more than the start of the inte
 
 import json
 import os
-import zlib
 from argparse import Namespace
 from collections.abc import Iterable
 
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.errors import StoreError
 from toolfold.relay.manifest import deciding_project, file_state
+from toolfold.relay.places import digest
 
 
 def kept_index(arguments: Namespace) -> tuple[ToolIndex, dict[str, str]] | None:
@@ -56,6 +56,5 @@ def path_of(arguments: Namespace) -> str:
     config = arguments.config and os.path.join(here, arguments.config)  # noqa: PTH118
     project = deciding_project(here)
     known = repr((project, config, arguments.set, sorted(environment.items())))
-    data = known.encode(errors="replace")
-    name = f"{zlib.crc32(data):08x}{zlib.adler32(data):08x}"
+    name = digest(known.encode(errors="replace").decode())
     return f"{home}/cache/search/{name}.json" if home else f"{cache}/toolfold/search/{name}.json"

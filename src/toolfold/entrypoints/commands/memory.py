@@ -6,15 +6,17 @@ from argparse import Namespace
 from typing import Any
 
 from toolfold.api import forms
-from toolfold.api.door import ask
+from toolfold.api.door import OnProgress, ask
 from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.errors import BadInput
 from toolfold.memory.forms import as_text
 
+_NONE = "There is no such note."
+
 
 def store(arguments: Namespace) -> int:
     """Remember a text, from the command line or standard input."""
-    content = sys.stdin.read() if arguments.content in (None, "-") else arguments.content
+    content = _standard_input() if arguments.content in (None, "-") else arguments.content
     given = {
         "content": content,
         "tags": arguments.tags,
@@ -22,8 +24,8 @@ def store(arguments: Namespace) -> int:
         "metadata": _metadata(arguments.metadata),
         "source": arguments.source,
     }
-    value = _ask(arguments, "store", given, may_repeat=True)
-    return _print(arguments, value, str(value))
+    value = ask_memory(arguments, "store", given, may_repeat=True)
+    return print_value(arguments, value, str(value))
 
 
 def search(arguments: Namespace) -> int:
@@ -33,32 +35,32 @@ def search(arguments: Namespace) -> int:
         "min_score": arguments.min_score,
         "explain": arguments.explain,
     }
-    return _print_found(arguments, _ask(arguments, "search", given, may_repeat=True))
+    return _print_found(arguments, ask_memory(arguments, "search", given, may_repeat=True))
 
 
 def recall(arguments: Namespace) -> int:
     """Find notes, honouring time in words."""
     given = {"query": " ".join(arguments.query), "limit": arguments.limit, "tags": arguments.tags}
-    return _print_found(arguments, _ask(arguments, "recall", given, may_repeat=True))
+    return _print_found(arguments, ask_memory(arguments, "recall", given, may_repeat=True))
 
 
 def list_notes(arguments: Namespace) -> int:
     """List notes, newest first."""
     given = _filters(arguments) | {"offset": arguments.offset}
-    return _print_found(arguments, _ask(arguments, "list", given, may_repeat=True))
+    return _print_found(arguments, ask_memory(arguments, "list", given, may_repeat=True))
 
 
 def get(arguments: Namespace) -> int:
     """Show a whole note."""
-    value = _ask(arguments, "get", {"hash": arguments.hash}, may_repeat=True)
-    return _print(arguments, value, as_text(forms.note(value)))
+    value = ask_memory(arguments, "get", {"hash": arguments.hash}, may_repeat=True)
+    return print_value(arguments, value, as_text(forms.note(value)))
 
 
 def history(arguments: Namespace) -> int:
     """Show every version of a note."""
-    value = _ask(arguments, "history", {"hash": arguments.hash}, may_repeat=True)
+    value = ask_memory(arguments, "history", {"hash": arguments.hash}, may_repeat=True)
     versions = [as_text(note) for note in forms.notes(value)]
-    return _print(arguments, value, "\n\n".join(versions))
+    return print_value(arguments, value, "\n\n".join(versions))
 
 
 def update(arguments: Namespace) -> int:
@@ -70,8 +72,8 @@ def update(arguments: Namespace) -> int:
         "memory_type": arguments.type,
         "metadata": _metadata(arguments.metadata),
     }
-    value = _ask(arguments, "update", given)
-    return _print(arguments, value, str(value))
+    value = ask_memory(arguments, "update", given)
+    return print_value(arguments, value, str(value))
 
 
 def delete(arguments: Namespace) -> int:
@@ -79,29 +81,33 @@ def delete(arguments: Namespace) -> int:
     if bool(arguments.hashes) == bool(arguments.tags):
         raise BadInput("Say which notes to delete: by their hashes, or by --tags.")
     if arguments.tags:
-        value = _ask(arguments, "delete_by_tag", {"tags": arguments.tags, "match": arguments.match})
+        value = ask_memory(
+            arguments, "delete_by_tag", {"tags": arguments.tags, "match": arguments.match}
+        )
     else:
-        value = _ask(arguments, "delete_batch", {"hashes": arguments.hashes})
-    return _print(arguments, value, f"{value} deleted; `toolfold memory restore` brings them back.")
+        value = ask_memory(arguments, "delete_batch", {"hashes": arguments.hashes})
+    words = f"{value} deleted; `toolfold memory restore` brings them back." if value else _NONE
+    return print_value(arguments, value, words) or int(not value)
 
 
 def restore(arguments: Namespace) -> int:
     """Bring a deleted note back."""
-    value = _ask(arguments, "restore", {"hash": arguments.hash})
+    value = ask_memory(arguments, "restore", {"hash": arguments.hash})
     words = "It is back." if value else "No such note is deleted."
-    return _print(arguments, value, words) or int(not value)
+    return print_value(arguments, value, words) or int(not value)
 
 
 def purge(arguments: Namespace) -> int:
     """Erase notes for good."""
-    value = _ask(arguments, "purge", {"hashes": arguments.hashes})
-    return _print(arguments, value, f"{value} erased for good.")
+    value = ask_memory(arguments, "purge", {"hashes": arguments.hashes})
+    words = f"{value} erased for good." if value else _NONE
+    return print_value(arguments, value, words) or int(not value)
 
 
 def health(arguments: Namespace) -> int:
     """Say how the memory is."""
-    value = _ask(arguments, "health", {}, may_repeat=True)
-    return _print(arguments, value, repr(forms.health(value))) or int(value["status"] != "ok")
+    value = ask_memory(arguments, "health", {}, may_repeat=True)
+    return print_value(arguments, value, repr(forms.health(value))) or int(value["status"] != "ok")
 
 
 def reembed(arguments: Namespace) -> int:
@@ -111,13 +117,32 @@ def reembed(arguments: Namespace) -> int:
 
     with ProgressBar("notes") as bar:
         count = reembed_memory(config_of(arguments), bar.show)
-    return _print(arguments, count, f"{count} notes have new vectors.")
+    return print_value(arguments, count, f"{count} notes have new vectors.")
 
 
-def _ask(
-    arguments: Namespace, verb: str, given: dict[str, Any], *, may_repeat: bool = False
+def ask_memory(
+    arguments: Namespace,
+    verb: str,
+    given: dict[str, Any],
+    *,
+    may_repeat: bool = False,
+    on_progress: OnProgress | None = None,
 ) -> Any:
-    return ask(f"memory.{verb}", given, may_repeat=may_repeat, namespace=arguments.namespace)
+    """Have a verb of memory done in the namespace that the options name."""
+    return ask(
+        f"memory.{verb}",
+        given,
+        may_repeat=may_repeat,
+        namespace=arguments.namespace,
+        on_progress=on_progress,
+    )
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()  # whatever the locale says
+    except UnicodeDecodeError as error:
+        raise BadInput(f"Standard input is not text in UTF-8: {error}.") from error
 
 
 def _filters(arguments: Namespace) -> dict[str, Any]:
@@ -141,9 +166,10 @@ def _metadata(text: str | None) -> Any:
 
 
 def _print_found(arguments: Namespace, value: Any) -> int:
-    return _print(arguments, value, repr(forms.found(value)))
+    return print_value(arguments, value, repr(forms.found(value)))
 
 
-def _print(arguments: Namespace, value: Any, text: str) -> int:
+def print_value(arguments: Namespace, value: Any, text: str) -> int:
+    """Print an answer as text, or as JSON where that is asked for."""
     print(json.dumps(value, ensure_ascii=False, indent=2) if arguments.json else text)
     return 0

@@ -76,12 +76,12 @@ class _Shelf:
             learn_tools(self._config)
 
     def known(self) -> "KnownTools":
-        """Return the tools of every server."""
+        """Return the tools of every server, and what is built in."""
         from toolfold.catalog.known import KnownTools
+        from toolfold.mounts import built_in_tools
 
-        return KnownTools(
-            {server.name: self._cache.load(config_hash(server)) for server in self._servers()}
-        )
+        listings = {s.name: self._cache.load(config_hash(s)) for s in self._servers()}
+        return KnownTools(listings, built_in=built_in_tools())
 
     def index(self, arguments: Namespace) -> tuple[ToolIndex, dict[str, str]]:
         """Return the index over them, and the line that is shown of each by its path."""

@@ -24,11 +24,12 @@ from toolfold.entrypoints.daemon.clients import Client, Clients
 from toolfold.entrypoints.daemon.losses import describe_losses
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.daemon.worlds import Worlds
-from toolfold.entrypoints.mcp.lines import LineStream, serve_lines
-from toolfold.entrypoints.mcp.memory import make_memory_server
+from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
+from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.rehearsal import keep_manifest
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.memory.memories import Place
 from toolfold.relay.wire import WIRE, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -146,7 +147,8 @@ class Reception:
             await lines.send(ready)
             make = partial(make_memory_server, self._shared.memories, config)
             self._background.start_soon(keep_manifest, config, make, hello)
-            await self._serve_mcp(make(), client, lines)
+            call = graph_call(self._shared.memories, config)
+            await self._serve_mcp(make(), client, lines, call=call)
         else:
             async with self._worlds.enter(config) as app:
                 await lines.send(ready)
@@ -155,14 +157,21 @@ class Reception:
                 self._background.start_soon(keep_manifest, config, make, hello)
                 await self._serve_mcp(make(client=client.id), client, lines)
 
-    async def _serve_mcp(self, server: Server[Any], client: Client, lines: LineStream) -> None:
+    async def _serve_mcp(
+        self,
+        server: Server[Any],
+        client: Client,
+        lines: LineStream,
+        *,
+        call: CallTool | None = None,
+    ) -> None:
         async with self._clients.served(client):
-            await serve_lines(server, lines, client.in_flight)
+            await serve_lines(server, lines, client.in_flight, call=call)
 
     async def _serve_verbs(self, config: Config, client: Client, lines: LineStream) -> None:
         server = VerbServer(
             memories=self._shared.memories,
-            namespace=config.namespace,
+            place=Place(config.namespace, config.settings.memory),
             lines=lines,
             in_flight=client.in_flight,
         )

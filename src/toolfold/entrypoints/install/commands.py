@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import Directories
 from toolfold.config.settings import current_directory, environment
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
@@ -18,9 +19,6 @@ from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Unfolder
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError
-
-if sys.platform != "win32":
-    import fcntl
 
 
 def install(arguments: Namespace) -> int:
@@ -172,6 +170,5 @@ def _locked(around: Around, files: Files) -> Iterator[None]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
     with lock:
-        if sys.platform != "win32":
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for_lock(lock.fileno())
         yield

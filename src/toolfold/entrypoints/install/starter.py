@@ -22,6 +22,7 @@ _SERVERS = """\
   }
 }
 """
+_TABLES = frozenset({"limits", "memory", "servers"})
 _PREFACE = """\
 # Settings of toolfold. What is commented out stands at its default.
 """
@@ -44,10 +45,13 @@ def write_starters(folder: Path, files: Files) -> Iterator[tuple[Path, bool]]:
 def settings_text() -> str:
     """Return a `config.toml` that names every setting with its default, as a comment."""
     settings = Settings()
-    top = [each.name for each in fields(settings) if each.name not in {"limits", "servers"}]
+    top = [each.name for each in fields(settings) if each.name not in _TABLES]
     lines = [_PREFACE, *(_line(name, getattr(settings, name)) for name in top)]
     lines += ["", "# [limits]  # of one run"]
     lines += [_line(each.name, getattr(settings.limits, each.name)) for each in fields(Limits)]
+    lines += ["", "# [memory]"]
+    wishes = settings.memory
+    lines += [_line(each.name, getattr(wishes, each.name)) for each in fields(wishes)]
     return "\n".join(lines) + "\n"
 
 

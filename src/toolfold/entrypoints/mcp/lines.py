@@ -1,9 +1,9 @@
 """MCP over a byte stream, a message a line, as over stdio."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import anyio
 import mcp_types as types
@@ -13,9 +13,25 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from toolfold.relay.wire import LONGEST_LINE, Lines, decode, encode, failure, key_of, refusal
+from toolfold.errors import ToolfoldError
+from toolfold.relay.wire import (
+    LONGEST_ANSWER,
+    LONGEST_LINE,
+    Lines,
+    decode,
+    encode,
+    failure,
+    key_of,
+    protocol_of,
+    refusal,
+)
 
 _log = logging.getLogger(__name__)
+
+CallTool: TypeAlias = Callable[[str, Any], Awaitable[str]]
+"""Calls a tool by its name with arguments, and returns its result as JSON: an object on one line.
+
+Raises a `ToolfoldError` where there is none."""
 
 
 class LineStream:
@@ -105,42 +121,48 @@ def initialization_options(server: Server[Any]) -> InitializationOptions:
     )
 
 
-async def serve_lines(server: Server[Any], lines: LineStream, in_flight: InFlight) -> None:
-    """Serve one peer until it is gone. What it asked for and no longer waits for is cancelled."""
-    async with _messages(lines, in_flight) as (read, write):
+async def serve_lines(
+    server: Server[Any],
+    lines: LineStream,
+    in_flight: InFlight,
+    *,
+    call: CallTool | None = None,
+) -> None:
+    """Serve one peer until it is gone. What it asked for and no longer waits for is cancelled.
+
+    With `call`, tools are not called through the server: it takes a large answer apart and puts it
+    together again more than once.
+    """
+    async with _messages(lines, in_flight, call) as (read, write):
         await server.run(read, write, initialization_options(server))
 
 
 @asynccontextmanager
-async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tuple[Any, Any]]:
+async def _messages(
+    lines: LineStream, in_flight: InFlight, call: CallTool | None
+) -> AsyncIterator[tuple[Any, Any]]:
     arrived, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, leaving = anyio.create_memory_object_stream[SessionMessage](0)
 
     async def receive() -> None:
         async with arrived:
-            while True:
-                try:
-                    line = await lines.receive()
-                except anyio.EndOfStream:
-                    # The SDK would let requests in progress go on for a peer that is gone.
-                    tasks.cancel_scope.cancel()
-                    return
-                try:
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValidationError as error:
-                    await lines.send(encode(_worded(line, error)))
-                    continue
+            async for message in _arriving(lines):
                 in_flight.see_in(message)
-                if isinstance(message, types.JSONRPCRequest) and message.method == "tools/call":
+                if _is_call(message):
                     # Until it has this, a relay may ask another daemon without doing things twice.
                     await lines.send(encode({"received": message.id}))
+                    if call is not None:
+                        tasks.start_soon(_answer_call, message, call, lines, in_flight)
+                        continue
                 await arrived.send(SessionMessage(message))
+            # The SDK would let requests in progress go on for a peer that is gone.
+            tasks.cancel_scope.cancel()
 
     async def send() -> None:
         async with leaving:
             async for item in leaving:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await lines.send(text.encode() + b"\n")
+                await _send_answer(lines, getattr(item.message, "id", None), text.encode())
                 in_flight.see_out(item.message)
 
     async with anyio.create_task_group() as tasks:
@@ -148,6 +170,59 @@ async def _messages(lines: LineStream, in_flight: InFlight) -> AsyncIterator[tup
         tasks.start_soon(send)
         yield read, write
         tasks.cancel_scope.cancel()
+
+
+async def _arriving(lines: LineStream) -> AsyncIterator[types.JSONRPCMessage]:
+    """Give what the peer sends until it is gone."""
+    while True:
+        try:
+            line = await lines.receive()
+        except anyio.EndOfStream:
+            return
+        message = await _parsed(line, lines)
+        if message is not None:
+            yield message
+
+
+def _is_call(message: types.JSONRPCMessage) -> TypeGuard[types.JSONRPCRequest]:
+    return isinstance(message, types.JSONRPCRequest) and message.method == "tools/call"
+
+
+async def _parsed(line: bytes, lines: LineStream) -> types.JSONRPCMessage | None:
+    """Return the message in a line; where there is none, the peer is told."""
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        await lines.send(encode(_worded(line, error)))
+        return None
+
+
+async def _answer_call(
+    request: types.JSONRPCRequest, call: CallTool, lines: LineStream, in_flight: InFlight
+) -> None:
+    """Answer one call of a tool with what is JSON already."""
+    params = request.params or {}
+    asked = {"method": request.method, "id": request.id, "params": params}
+    try:
+        result = await call(str(params.get("name")), params.get("arguments"))
+        # Protocols without a handshake want to know that there is no more to come.
+        kind = '{"resultType":"complete",' if protocol_of(asked) else "{"
+        text = f'{{"jsonrpc":"2.0","id":{key_of(request.id)},"result":{kind}{result[1:]}}}'
+        await _send_answer(lines, request.id, text.encode())
+    except ToolfoldError as error:
+        await lines.send(encode(failure(asked, str(error))))
+    finally:
+        in_flight.see_out(types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result={}))
+
+
+async def _send_answer(lines: LineStream, request_id: object, text: bytes) -> None:
+    """Send a line; in place of one that the peer would not take, say so."""
+    if len(text) > LONGEST_ANSWER:
+        reason = f"The answer has {len(text):,} bytes, and {LONGEST_ANSWER:,} are the most."
+        text = encode(
+            {"jsonrpc": "2.0", "id": request_id, "error": {"code": -32603, "message": reason}}
+        )[:-1]
+    await lines.send(text + b"\n")
 
 
 def _worded(line: bytes, error: ValidationError) -> dict[str, Any]:

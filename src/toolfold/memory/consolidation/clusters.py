@@ -38,5 +38,7 @@ def find_clusters(
     return sorted(clusters, key=lambda each: (-len(each), each[0]))[:MOST_CLUSTERS]
 
 
-def _members(middle: int, others: Rows, taken: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> list[int]:
+def _members(
+    middle: int, others: Rows, taken: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+) -> list[int]:
     return [middle, *others[~taken[others]].tolist()]

@@ -23,9 +23,8 @@ LEAST_CONFIDENCE: Final = 0.5
 
 # How much more often than by chance.
 _LEAST_LIFT: Final = 3.0
-# What every fifth note speaks of is no news.
-_MOST_COMMON_SHARE: Final = 0.2
 _MOST_ITEMS: Final = 4_000
+# What so many notes speak of is no news.
 _MOST_ROWS: Final = 2_000
 _FEWEST_CHARS: Final = 3
 _MOST_NAMES: Final = 6
@@ -82,8 +81,7 @@ def _table(notes: Sequence[Studied], fewest: int) -> _Table:
         for item in items(note):
             if len(item.lstrip("#")) >= _FEWEST_CHARS:
                 rows.setdefault(item, []).append(row)
-    most = min(max(len(notes) * _MOST_COMMON_SHARE, fewest), _MOST_ROWS)
-    telling = [item for item, found in rows.items() if fewest <= len(found) <= most]
+    telling = [item for item, found in rows.items() if fewest <= len(found) <= _MOST_ROWS]
     telling.sort(key=lambda item: (-len(rows[item]), item))
     names = sorted(telling[:_MOST_ITEMS])
     by_row: list[list[int]] = [[] for _ in notes]

@@ -63,6 +63,14 @@ class Thought:
     occurrences: Mapping[str, int]
     """How many of the notes that stay have a word."""
 
+    @property
+    def findings(self) -> tuple[bytes, ...]:
+        """The names of all patterns and clusters."""
+        return (
+            *(each.name for each in self.patterns),
+            *(each.name for each in self.clusters),
+        )
+
 
 def think(
     notes: Sequence[Studied], strategy: Strategy, *, now: float, progress: Progress
@@ -73,9 +81,10 @@ def think(
     this one leaves behind finds nothing that is new.
     """
     merges = find_merges(notes)
-    in_sight = _merged(notes, merges)
-    archive = [note for note in in_sight if strategy.ages and _is_to_archive(note, now)]
-    staying = [note for note in in_sight if not (strategy.ages and _is_to_archive(note, now))]
+    in_sight = _merged(notes, merges, now)
+    latest = max((note.last_used for note in in_sight), default=now)
+    archive = [note for note in in_sight if strategy.ages and _is_to_archive(note, latest)]
+    staying = [note for note in in_sight if not (strategy.ages and _is_to_archive(note, latest))]
     patterns = _patterns(staying, strategy.fewest_in_pattern)
     associations, clusters = _compare(staying, strategy.comparing, progress)
     return Thought(
@@ -85,7 +94,7 @@ def think(
         patterns=tuple(patterns),
         clusters=tuple(clusters),
         associations=tuple(associations),
-        influence=_faded(staying, now) if strategy.ages else {},
+        influence=_faded(staying, latest) if strategy.ages else {},
         notes={note.key: note for note in notes},
         occurrences=Counter(word for note in staying for word in note.words) if clusters else {},
     )
@@ -102,28 +111,30 @@ def make_plan(thought: Thought) -> Plan:
         archive=tuple(note.key for note in thought.archive),
         links=tuple((each.note.key, each.other.key) for each in thought.associations),
         influence=thought.influence,
-        findings=tuple(each.name for each in (*thought.patterns, *thought.clusters)),
+        findings=thought.findings,
         seen={key: thought.notes[key].seen for key in sorted(touched)},
     )
 
 
-def _merged(notes: Sequence[Studied], merges: Sequence[Merge]) -> list[Studied]:
+def _merged(notes: Sequence[Studied], merges: Sequence[Merge], now: float) -> list[Studied]:
     """Return the notes as they are once those that say the same have become one."""
     gone = {key for merge in merges for key in merge.superseded}
     tags = {merge.survivor: merge.tags for merge in merges}
     return [
-        replace(note, tags=tags[note.key]) if note.key in tags else note
+        replace(note, tags=tags[note.key], last_used=now)  # other tags are a change
+        if tags.get(note.key, note.tags) != note.tags
+        else note
         for note in notes
         if note.key not in gone
     ]
 
 
-def _is_to_archive(note: Studied, now: float) -> bool:
-    return not note.is_pinned and is_to_archive(note, now=now)
+def _is_to_archive(note: Studied, latest: float) -> bool:
+    return not note.is_pinned and is_to_archive(note, latest=latest)
 
 
-def _faded(notes: Sequence[Studied], now: float) -> dict[int, float]:
-    wanted = {note.key: influence(note, now=now) for note in notes if not note.is_pinned}
+def _faded(notes: Sequence[Studied], latest: float) -> dict[int, float]:
+    wanted = {note.key: influence(note, latest=latest) for note in notes if not note.is_pinned}
     return {note.key: wanted[note.key] for note in notes if _differs(note, wanted)}
 
 
@@ -169,7 +180,8 @@ def _unlinked(notes: Sequence[Studied], pairs: Iterable[Pair]) -> list[Associate
         each
         for each in both
         if not (each.note.is_pinned or each.other.is_pinned)
-        and not (each.other.seen.hash in each.note.links and each.note.seen.hash in each.other.links)
+        and each.other.seen.hash not in each.note.links
+        and each.note.seen.hash not in each.other.links
     ]
 
 

@@ -42,6 +42,7 @@ _EMPHASIS: Final = re.compile(r"(?<!\w)(\*{1,3}|`{1,3})(\S(?:[^*`]*?\S)?)\1(?!\w
 # Before a number, a dash may be a minus.
 _LINE_MARK: Final = re.compile(r"^[ \t]*(?:[-*\u2022]|#{1,6})\s+(?=[^\W\d])", re.MULTILINE)
 _OPENING: Final = "\"'(["
+_OPENED: Final = {")": "(", "]": "["}
 _CLOSING: Final = "\"'.,;:!"
 _MAX_CHARS: Final = 20_000
 _MAX_WORD_CHARS: Final = 200
@@ -70,12 +71,13 @@ def canonical(text: str) -> list[str]:
     text = _LINE_MARK.sub("", text.translate(_WRITTEN_ALIKE))
     text = _ANNOUNCING.sub("", _EMPHASIS.sub(r"\2", text).strip())
     written = text.split()
-    bare = [_bare(word) for word in written]
-    if _is_case_telling(bare, written):
-        words = bare
-    else:
+    words = [_bare(word) for word in written]
+    starts = {0, *(at + 1 for at, word in enumerate(written) if word.endswith(_ENDS_SENTENCE))}
+    if not _is_case_telling(words, starts):
         is_loud = text.isupper()
-        words = [_folded(word, is_loud=is_loud) for word in bare]
+        words = [
+            _folded(word, is_loud=is_loud, is_first=at in starts) for at, word in enumerate(words)
+        ]
     return _essential([part for word in words for part in _long_form(word).split()])
 
 
@@ -92,41 +94,47 @@ def _bare(word: str) -> str:
     if len(word) > _MAX_WORD_CHARS:
         return word
     word = word.lstrip(_OPENING) or word
-    while word:
-        if word[-1] in _CLOSING and word.strip(_CLOSING):
-            word = word[:-1]
-        elif len(word) > 1 and word[-1] in ")]" and word.count(word[-1]) > word.count("(["[")]".index(word[-1])]):
-            word = word[:-1]
-        else:
-            break
+    while _only_parts(word):
+        word = word[:-1]
     if word.endswith("?") and word.strip("?"):
         return f"{_bare(word.rstrip('?'))} ?"
     return word
 
 
-def _folded(word: str, *, is_loud: bool) -> str:
+def _only_parts(word: str) -> bool:
+    """Whether the last mark of a word only parts it from the next."""
+    last = word[-1:]
+    if last in ")]" and len(word) > 1:
+        return word.count(last) > word.count(_OPENED[last])
+    return last in _CLOSING and bool(word.strip(_CLOSING))
+
+
+def _folded(word: str, *, is_loud: bool, is_first: bool) -> str:
     """Return a word in lower case, where case is but a way of writing it.
 
-    It is more than that in what is no plain word (`-V`, `getUser`, `x2`), and in capitals that
-    could stand for something (`US`, `WHO`).
+    It is more than that in what is no plain word (`-V`, `getUser`, `x2`), in single letters
+    (`plan A`), and in capitals that could stand for something (`US`, `WHO`).
     """
-    if not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
+    if word.islower() or not _PLAIN_WORD.fullmatch(word.removesuffix(" ?")):
         return word
-    is_name_like = len(word) > 1 and word.isupper() and not is_loud
+    if is_first and word[1:] == word[1:].lower():
+        return word.lower()
+    is_name_like = word.isupper() and not is_loud
     is_mixed = word[1:] != word[1:].lower() and not word.isupper()
     return word if is_name_like or is_mixed else word.lower()
 
 
-def _is_case_telling(bare: list[str], written: list[str]) -> bool:
+def _is_case_telling(words: list[str], starts: set[int]) -> bool:
     """Whether a text has one word in two cases, as in `rename foo to Foo`."""
-    starts = {0, *(at + 1 for at, word in enumerate(written) if word.endswith(_ENDS_SENTENCE))}
-    inside = {word for at, word in enumerate(bare) if at not in starts}
+    inside = {word for at, word in enumerate(words) if at not in starts}
     return len(inside) != len({word.lower() for word in inside})
 
 
 def _long_form(word: str) -> str:
     if word in _SHORT_FORMS:
         return _SHORT_FORMS[word]
+    if "'" not in word:
+        return word
     if word in _IS_SHORTENED:
         return f"{word[:-2]} is"
     for ending, long in _ENDINGS.items():

@@ -25,6 +25,7 @@ class Kept:
     tags: tuple[str, ...]
     metadata: JsonObject
     created: float
+    updated: float
     quality: float
     influence: float
     """What its quality counts when notes are put in order; the quality itself if never faded."""
@@ -139,9 +140,7 @@ class ConsolidationStore(Protocol):
     async def namespaces(self) -> list[str]:
         """Return the names of all namespaces, in order."""
 
-    async def take_turn(
-        self, turn: Turn, *, now: float, every_s: float
-    ) -> float:
+    async def take_turn(self, turn: Turn, *, now: float, every_s: float) -> float:
         """Return 0 and take the turn if a consolidation is due; else how many seconds to wait.
 
         It is due if the last one was that long ago and nobody has a turn. What a person undid is

@@ -6,7 +6,8 @@ from typing import Final
 
 from toolfold.memory.consolidation.sameness import depends_on_its_day, sameness_key
 from toolfold.memory.consolidation.store import Kept, Seen
-from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.consolidation.subjects import subjects
+from toolfold.memory.ranking.rank import estimated_quality
 
 PINNED_TAGS: Final = frozenset({"important", "pinned"})
 
@@ -23,13 +24,19 @@ class Studied:
     thread: str | None
     created: float
     quality: float
+    is_rated: bool
+    """Whether its quality is what somebody said, and not what was estimated."""
+
     influence: float
     gets: int
     last_used: float
+    """When somebody last used, changed or stored it. Not when it was created: what comes in from
+    elsewhere with a date of long ago has not had a chance to be used."""
+
     links: frozenset[str]
     vector: bytes | None
     words: tuple[str, ...]
-    """Its telling words, each once."""
+    """What it is about; see `subjects`."""
 
     sameness: bytes
     """Equal for two notes that say the same."""
@@ -56,18 +63,13 @@ def study(note: Kept) -> Studied:
         quality=note.quality,
         influence=note.influence,
         gets=note.gets,
-        last_used=max(note.created, note.last_used or note.created),
+        is_rated=note.quality != estimated_quality(note.content),
+        last_used=max(note.updated, note.last_used or note.updated),
         links=note.links,
         vector=note.vector,
-        words=tuple(dict.fromkeys(map(folded, telling_words(note.content)))),
+        words=subjects(note.content),
         sameness=_sameness(note),
     )
-
-
-def folded(word: str) -> str:
-    """Return a word without the ending of a plural: `deploys` and `deploy` are one."""
-    is_plural = len(word) > 4 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
-    return word[:-1] if is_plural and word.isalpha() else word
 
 
 def _sameness(note: Kept) -> bytes:

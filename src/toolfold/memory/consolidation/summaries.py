@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from toolfold.memory.consolidation.study import folded
+from toolfold.memory.consolidation.subjects import subjects
 from toolfold.memory.models import preview
-from toolfold.memory.ranking.words import is_question, telling_words
+from toolfold.memory.ranking.words import is_question
 
 _WORDS_SHOWN: Final = 6
 _MAX_TEXTS: Final = 50
 _MAX_CHARS: Final = 4_000
 _MAX_SENTENCE_CHARS: Final = 300
-_FEWEST_WORDS: Final = 3
+_FEWEST_WORDS: Final = 2
 _SENTENCES: Final = 2
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _PENALTY_OF_QUESTIONS: Final = 0.5
@@ -34,7 +34,7 @@ def summarize(texts: Sequence[str], occurrences: Mapping[str, int], count: int) 
     is the one that adds most to it, if it adds anything that several texts have.
     """
     texts = [text[:_MAX_CHARS] for text in texts[:_MAX_TEXTS]]
-    shared = Counter(word for text in texts for word in set(_words(text)))
+    shared = Counter(word for text in texts for word in subjects(text))
     weights = {
         word: times * math.log((count + 1) / (occurrences.get(word, times) + 0.5))
         for word, times in shared.items()
@@ -44,7 +44,7 @@ def summarize(texts: Sequence[str], occurrences: Mapping[str, int], count: int) 
         each.strip()[:_MAX_SENTENCE_CHARS]
         for text in texts
         for each in _SENTENCE_END.split(text)
-        if len(_words(each)) >= _FEWEST_WORDS
+        if len(subjects(each)) >= _FEWEST_WORDS
     )
     chosen = _chosen(list(sentences), weights) or [preview(text) for text in texts[:1]]
     telling = sorted(weights, key=lambda word: (-weights[word], word))
@@ -60,16 +60,12 @@ def _chosen(sentences: Sequence[str], weights: Mapping[str, float]) -> list[str]
         if worth >= 0:
             break
         chosen.append(sentences[place])
-        for word in _words(sentences[place]):
+        for word in subjects(sentences[place]):
             left.pop(word, None)
     return chosen
 
 
 def _worth(sentence: str, weights: Mapping[str, float]) -> float:
-    words = _words(sentence)
-    worth = sum(weights.get(word, 0.0) for word in words) / math.sqrt(len(words))
+    words = subjects(sentence)
+    worth = sum(weights.get(word, 0.0) for word in words) / math.sqrt(len(words) or 1)
     return worth * (_PENALTY_OF_QUESTIONS if is_question(sentence) else 1.0)
-
-
-def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(map(folded, telling_words(text))))

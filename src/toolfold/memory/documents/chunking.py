@@ -26,9 +26,12 @@ _MAX_LINE_PIECES: Final = 64
 _MAX_LINE_CHARS: Final = 240
 # A paragraph that does not fit begins a new chunk, if the present one is that full; else it is cut.
 _FULL_ENOUGH: Final = 0.6
+# To measure a text costs more than its length does, so short ones are not measured by themselves.
+_MIN_CHARS: Final = 60
+# No character is more than one piece.
+_PART_CHARS: Final = 128
 _ARROW: Final = " › "  # noqa: RUF001  # no text has it but a path of headings
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]]{0,3}\s+|[。！？]\s*|\n\s*")  # noqa: RUF001
-_WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,38 +120,36 @@ def _paragraph(block: Block, room: _Room, measure: Measure) -> _Paragraph:
 
 
 def _sentences(text: str) -> Iterator[str]:
+    """Give sentences and lines with what follows them; short ones stay together."""
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        yield text[start : end.end()]
-        start = end.end()
+        if end.end() - start >= _MIN_CHARS:
+            yield text[start : end.end()]
+            start = end.end()
     if start < len(text):
         yield text[start:]
 
 
 def _fitting(sentence: str, room: _Room, measure: Measure) -> Iterator[tuple[str, int]]:
-    """Give a sentence, or what it must be cut into: words, and parts of words."""
-    pieces = measure(sentence) if len(sentence) <= room.chars else room.pieces + 1
-    if pieces <= room.pieces:
-        yield sentence, pieces
-        return
-    for word in _WORD.findall(sentence) or [sentence]:
-        for start in range(0, len(word), room.chars // 4):
-            part = word[start : start + room.chars // 4]
-            pieces = measure(part)
-            if pieces <= room.pieces:
-                yield part, pieces
-            else:
-                yield from _halves(part, room, measure)
+    """Give a sentence, or what it must be cut into: a few words, or parts of a word."""
+    if len(sentence) <= room.chars:
+        pieces = measure(sentence)
+        if pieces <= room.pieces:
+            yield sentence, pieces
+            return
+    for part in _parts(sentence):
+        yield part, measure(part)
 
 
-def _halves(text: str, room: _Room, measure: Measure) -> Iterator[tuple[str, int]]:
-    pieces = measure(text)
-    if pieces <= room.pieces or len(text) == 1:
-        yield text, pieces
-        return
-    middle = len(text) // 2
-    yield from _halves(text[:middle], room, measure)
-    yield from _halves(text[middle:], room, measure)
+def _parts(text: str) -> Iterator[str]:
+    """Cut at white space if there is some, at least so often that each part surely fits."""
+    start = 0
+    while len(text) - start > _PART_CHARS:
+        end = start + _PART_CHARS
+        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end)) + 1
+        yield text[start : space or end]
+        start = space or end
+    yield text[start:]
 
 
 def _filled(paragraphs: Iterable[_Paragraph], room: _Room) -> Iterator[list[_Unit]]:

@@ -88,12 +88,19 @@ def decoded(content: bytes) -> str:
     controls = len(content) - len(content.translate(None, _CONTROLS))
     if controls > _MAX_CONTROLS * len(content):
         raise Unreadable("It is neither text nor a kind of document that is read.")
-    text = content.decode("utf-8", "replace")
-    mistakes = text.count("\ufffd")
-    # A file that was cut in the middle of a character is UTF-8 all the same.
-    foreign = len(text) - len(text.encode("ascii", "ignore"))
-    is_utf8 = mistakes <= _MAX_MISTAKES * foreign
-    return text if is_utf8 else content.decode("cp1252", "replace")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("utf-8", "replace")
+        return text if _is_mostly_utf8(text) else content.decode("cp1252", "replace")
+
+
+def _is_mostly_utf8(text: str) -> bool:
+    """Whether few characters had to be replaced; the last may be half, of a file that was cut."""
+    inner = text.rstrip("\ufffd")
+    mistakes = inner.count("\ufffd")
+    right = len(inner) - len(inner.encode("ascii", "ignore")) - mistakes
+    return right > 0 and mistakes <= right * _MAX_MISTAKES
 
 
 def _in_archive(content: bytes) -> Kind:

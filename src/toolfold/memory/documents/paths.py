@@ -63,8 +63,7 @@ def locate(path: str, roots: Sequence[Path] | None) -> Path:
         BadInput: It is no path, it is relative to nothing, or it is not within the roots.
         NotFound: Nothing is there.
     """
-    if not isinstance(path, str) or not path.strip() or "\0" in path:
-        raise BadInput("`path` is the path of a file or a folder, as text.")
+    _check_path(path)
     if roots is not None and not roots:
         raise BadInput(_nothing_allowed(path))
     given = Path(path).expanduser()
@@ -87,6 +86,7 @@ def expected(path: str, roots: Sequence[Path] | None) -> Path:
     Raises:
         BadInput: It is no path, or it is relative to nothing.
     """
+    _check_path(path)
     with suppress(NotFound):
         return locate(path, None if roots is None or Path(path).is_absolute() else roots)
     given = Path(path).expanduser()
@@ -164,6 +164,11 @@ def check_name(path: Path) -> str:
     return name
 
 
+def _check_path(path: object) -> None:
+    if not isinstance(path, str) or not path.strip() or "\0" in path:
+        raise BadInput("`path` is the path of a file or a folder, as text.")
+
+
 def _check_within(place: Path, roots: Sequence[Path] | None, path: str) -> None:
     if roots is None:
         return
@@ -178,7 +183,7 @@ def _check_within(place: Path, roots: Sequence[Path] | None, path: str) -> None:
 def _nothing_allowed(path: str) -> str:
     return (
         f"{path!r} cannot be read: no folder is open to ingestion from here. The user can name "
-        "some in the setting `memory.roots`, or run `toolfold memory ingest PATH`."
+        "some in the setting `memory.ingest_roots`, or run `toolfold memory ingest PATH`."
     )
 
 

@@ -72,7 +72,8 @@ class ReadingProcess:
         return _checked(answer)
 
     async def _ask(self, content: bytes, name: str) -> bytes:
-        if self._process is None:
+        if self._process is None or self._process.returncode is not None:
+            await self._kill()
             await self._start()
         process, answers = self._process, self._answers
         assert process is not None  # noqa: S101  # it is started, and has pipes

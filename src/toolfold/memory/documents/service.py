@@ -133,6 +133,8 @@ class Documents:
         try:
             name = check_name(candidate.path)
             before = await self._store.find(self._namespace, name)
+            if before is not None and not await self._store.is_whole(self._namespace, before):
+                before = None  # what was deleted of it comes back
             if before is not None and _is_current(before, candidate, tags):
                 count.unchanged += 1
                 return

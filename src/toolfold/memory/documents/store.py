@@ -27,6 +27,9 @@ class DocumentStore(Protocol):
     async def find(self, namespace: str, path: str) -> Document | None:
         """Return what is known of a document, None if nothing is."""
 
+    async def is_whole(self, namespace: str, document: Document) -> bool:
+        """Tell whether all notes of a document are there: single ones can be deleted."""
+
     async def put(
         self, namespace: str, document: Document, plan: Plan, *, now: float
     ) -> Sequence[int]:

@@ -41,9 +41,7 @@ class CompactEvent(NamedTuple):
         took = f" in {self.duration_ms:,.0f} ms" if self.duration_ms is not None else ""
         session = f" [{self.session_id}]" if self.session_id else ""
         said = f": {self.preview}" if self.preview else ""
-        return (
-            f"{self.id} {moment:%Y-%m-%d %H:%M} {self.event_type}{outcome}{took}{session}{said}"
-        )
+        return f"{self.id} {moment:%Y-%m-%d %H:%M} {self.event_type}{outcome}{took}{session}{said}"
 
 
 class CompactEvents(NamedTuple):

@@ -1,6 +1,5 @@
 """The verbs of events."""
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from toolfold.memory.when.calendar import Calendar
 
 DEFAULT_EVENTS: Final = 20
 _ID_BYTES: Final = 6
+_MAX_DURATION_MS: Final = 1e11  # three years
 
 
 def new_id() -> str:
@@ -112,9 +112,9 @@ class Events:
     def _moment(self, value: Moment | None, what: str) -> float | None:
         """Return a time; of one in words its beginning, or its end where it is the last moment."""
         if not isinstance(value, str):
-            return check_moment(value, what)
+            return check_moment(value, what, self._calendar.zone)
         try:
-            return check_moment(value, what)
+            return check_moment(value, what, self._calendar.zone)
         except BadInput:
             found = self._calendar.find(value)
             if found is None or found.rest:
@@ -140,6 +140,6 @@ def _check_duration(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput(f"`duration_ms` is a number of milliseconds, not {type(value).__name__}.")
-    if not (math.isfinite(value) and 0 <= value):
+    if not 0 <= value <= _MAX_DURATION_MS:
         raise BadInput(f"`duration_ms` is a number of milliseconds from 0 on, not {value!r}.")
     return float(value)

@@ -1,25 +1,11 @@
 """What the graph answers, as JSON and as text: both exactly those of server-memory. Pure."""
 
-from collections.abc import Iterable, Sequence
-from json.encoder import encode_basestring
-from typing import Any, Final
+from typing import Any
 
 from toolfold.jsontypes import JsonObject
-from toolfold.memory.graph.matching import has_halves
+from toolfold.memory.graph.encoding import as_text, encode, list_text, results_text
+from toolfold.memory.graph.inputs import entities_of, relations_of
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-
-# Where `json` indents, it is slow: writing a large graph would take longer than reading it. Quotes
-# it puts around texts as JavaScript does.
-_quoted: Final = encode_basestring
-_NEXT_LINE: Final = ",\n        "
-
-
-def graph_json(graph: Subgraph) -> JsonObject:
-    """Return a graph."""
-    return {
-        "entities": [entity_json(each) for each in graph.entities],
-        "relations": [relation_json(each) for each in graph.relations],
-    }
 
 
 def entity_json(entity: Entity) -> JsonObject:
@@ -44,51 +30,17 @@ def text_of(answer: JsonObject) -> str:
 
     That is a sentence, or JSON indented by two: the whole graph, or the list without its name.
     """
-    graph: Any = answer
-    if "message" in graph:
-        return str(graph["message"])
-    text = _indented(graph)
-    # JavaScript writes halves of surrogate pairs as escapes.
-    return text.encode("utf-8", "backslashreplace").decode() if has_halves(text) else text
-
-
-def _indented(answer: dict[str, Any]) -> str:
-    if len(answer) == 2:
-        entities = _listed(map(_entity, answer["entities"]), "  ")
-        relations = _listed(map(_relation, answer["relations"]), "  ")
-        return f'{{\n  "entities": {entities},\n  "relations": {relations}\n}}'
-    [(name, values)] = answer.items()
-    written = {"entities": _entity, "relations": _relation, "results": _result}[name]
-    return _listed((written(each).replace("\n  ", "\n") for each in values), "")
-
-
-def _entity(value: dict[str, Any]) -> str:
-    return (
-        f'{{\n      "name": {_quoted(value["name"])},\n'
-        f'      "entityType": {_quoted(value["entityType"])},\n'
-        f'      "observations": {_strings(value["observations"])}\n    }}'
+    value: dict[str, Any] = answer
+    if "message" in value:
+        return str(value["message"])
+    if "results" in value:
+        return results_text(
+            [(each["entityName"], each["addedObservations"]) for each in value["results"]]
+        )
+    graph = encode(
+        Subgraph(
+            tuple(entities_of(value.get("entities", ()))),
+            tuple(relations_of(value.get("relations", ()))),
+        )
     )
-
-
-def _relation(value: dict[str, Any]) -> str:
-    return (
-        f'{{\n      "from": {_quoted(value["from"])},\n'
-        f'      "to": {_quoted(value["to"])},\n'
-        f'      "relationType": {_quoted(value["relationType"])}\n    }}'
-    )
-
-
-def _result(value: dict[str, Any]) -> str:
-    return (
-        f'{{\n      "entityName": {_quoted(value["entityName"])},\n'
-        f'      "addedObservations": {_strings(value["addedObservations"])}\n    }}'
-    )
-
-
-def _listed(items: Iterable[str], indent: str) -> str:
-    joined = f",\n{indent}  ".join(items)
-    return f"[\n{indent}  {joined}\n{indent}]" if joined else "[]"
-
-
-def _strings(values: Sequence[str]) -> str:
-    return f"[\n        {_NEXT_LINE.join(map(_quoted, values))}\n      ]" if values else "[]"
+    return as_text(graph) if len(value) == 2 else list_text(graph)

@@ -5,19 +5,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolfold.errors import BadInput
-from toolfold.memory.graph.answers import entity_json, relation_json
+from toolfold.memory.graph.encoding import Encoded, entity_line, relation_line
 from toolfold.memory.graph.inputs import ENTITY, RELATION, check_shape, entities_of, relations_of
-from toolfold.memory.graph.matching import has_halves
 from toolfold.memory.graph.models import Entity, Fault, Relation, Subgraph
 
 _MAX_REASON_CHARS = 300
 
 
-def written(graph: Subgraph) -> str:
+def written(graph: Encoded) -> str:
     """Return the file of a graph, without a line break at its end."""
-    entities = ({"type": "entity", **entity_json(each)} for each in graph.entities)
-    relations = ({"type": "relation", **relation_json(each)} for each in graph.relations)
-    return "\n".join(map(_line, [*entities, *relations]))
+    entities = [f'{{"type":"entity",{entity_line(each)}}}' for each in graph.entities]
+    relations = [f'{{"type":"relation",{relation_line(each)}}}' for each in graph.relations]
+    return "\n".join([*entities, *relations])
 
 
 def read(lines: Iterable[str]) -> tuple[Subgraph, list[Fault]]:
@@ -59,8 +58,3 @@ def _parsed(line: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput("It is not an object")
     return value
-
-
-def _line(value: dict[str, Any]) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode() if has_halves(text) else text

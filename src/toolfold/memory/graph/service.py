@@ -6,12 +6,15 @@ are served under its name.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+import anyio.to_thread
 
 from toolfold.errors import NotFound
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory.graph import jsonl
-from toolfold.memory.graph.answers import done, entity_json, graph_json, relation_json
+from toolfold.memory.graph.answers import done, entity_json, relation_json
+from toolfold.memory.graph.encoding import Encoded, as_value, decode
 from toolfold.memory.graph.inputs import (
     ENTITY_GIVEN,
     check,
@@ -70,6 +73,7 @@ class Graph:
         self._notes = notes
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
+        self._made: tuple[int, str] | None = None
 
     async def create_entities(self, entities: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
@@ -129,7 +133,7 @@ class Graph:
 
     async def read_graph(self) -> JsonObject:
         """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
-        return graph_json(await self._store.read(self._namespace))
+        return as_value(await self.encoded("read_graph", {}))
 
     async def search_nodes(self, query: str) -> JsonObject:
         """Return entities that have exactly this text in their name, type or an observation.
@@ -137,13 +141,31 @@ class Graph:
         Case does not matter. Relations that begin or end at one come with them. For what has some
         of the words, best first, there is `search_graph`.
         """
-        check("search_nodes", {"query": query})
-        return graph_json(await self._store.containing(self._namespace, whole(query)))
+        return as_value(await self.encoded("search_nodes", {"query": query}))
 
     async def open_nodes(self, names: Sequence[str]) -> JsonObject:
         """Return the entities of these names, and the relations that begin or end at one."""
-        check("open_nodes", {"names": names})
-        return graph_json(await self._store.open(self._namespace, texts(names)))
+        return as_value(await self.encoded("open_nodes", {"names": names}))
+
+    async def encoded(self, tool: str, arguments: Mapping[str, Any]) -> Encoded:
+        """Return what one of the three verbs above finds, for those who only pass it on."""
+        check(tool, arguments)
+        if tool == "search_nodes":
+            return await self._store.containing(self._namespace, whole(arguments["query"]))
+        if tool == "open_nodes":
+            return await self._store.open(self._namespace, texts(arguments["names"]))
+        return await self._store.read(self._namespace)
+
+    async def read_once(self, make: Callable[[Encoded], str]) -> str:
+        """Return what `make` makes of everything; the same as last time if nothing was written.
+
+        What is large is made in a thread, so that others go on meanwhile.
+        """
+        number = await self._store.changed(self._namespace)
+        if self._made is None or self._made[0] != number:
+            found = await self._store.read(self._namespace)
+            self._made = number, await anyio.to_thread.run_sync(make, found)
+        return self._made[1]
 
     async def create_entity(
         self, name: str, entity_type: str, observations: str | Sequence[str] | None = None
@@ -152,12 +174,12 @@ class Graph:
 
         If one of that name is there, it gets the observations that it lacks.
         """
-        told = [observations] if isinstance(observations, str) else list(observations or ())
+        told = [observations] if isinstance(observations, str) else observations or []
         given = {"name": name, "entity_type": entity_type, "observations": told}
         check_shape(ENTITY_GIVEN, given)
         entity = Entity(whole(name), whole(entity_type), texts(told))
         await self._store.merge(self._namespace, Subgraph((entity,)))
-        found = await self._store.open(self._namespace, [entity.name])
+        found = decode(await self._store.open(self._namespace, [entity.name]))
         return found.entities[0] if found.entities else entity
 
     async def search_graph(self, query: str, limit: int = DEFAULT_LIMIT) -> GraphSearchResult:

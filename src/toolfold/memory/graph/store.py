@@ -10,6 +10,7 @@ both. Texts may hold any character, NUL and halves of surrogate pairs included.
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from toolfold.memory.graph.encoding import Encoded
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
 
 Place: TypeAlias = Literal["name", "type", "observation"]
@@ -79,13 +80,16 @@ class GraphStore(Protocol):
     async def delete_relations(self, namespace: str, relations: Sequence[Relation]) -> None:
         """Delete relations, however often they are there."""
 
-    async def read(self, namespace: str) -> Subgraph:
+    async def changed(self, namespace: str) -> int:
+        """Return a number that grows whenever something is written; 0 for what never was."""
+
+    async def read(self, namespace: str) -> Encoded:
         """Return everything."""
 
-    async def open(self, namespace: str, names: Sequence[str]) -> Subgraph:
+    async def open(self, namespace: str, names: Sequence[str]) -> Encoded:
         """Return all entities of these names, and all relations that begin or end at one."""
 
-    async def containing(self, namespace: str, query: str) -> Subgraph:
+    async def containing(self, namespace: str, query: str) -> Encoded:
         """Return entities with a text that contains the query, and all relations that touch them.
 
         Texts are names, types and observations; case is told apart as by `matching.contains`.

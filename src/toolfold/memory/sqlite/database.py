@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -10,11 +9,9 @@ from threading import Condition, Lock
 from typing import Final, TypeVar
 from weakref import WeakSet
 
+from toolfold.config.locks import wait_for_lock
 from toolfold.errors import StoreError
 from toolfold.memory.sqlite.schema import bring_up_to_date, is_current
-
-if sys.platform != "win32":
-    import fcntl
 
 _T = TypeVar("_T")
 
@@ -261,8 +258,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def _locked(path: Path) -> Iterator[None]:
     """Let one process at a time change to WAL: SQLite gives up at once when two try."""
     with path.with_name(f"{path.name}.lock").open("a") as lock:
-        if sys.platform != "win32":
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for_lock(lock.fileno())
         yield
 
 

@@ -31,12 +31,15 @@ class SqliteDocuments:
         self._file = file
 
     async def find(self, namespace: str, path: str) -> Document | None:
-        def work(connection: sqlite3.Connection) -> Document | None:
-            row = connection.execute(
-                f"{_SELECT} WHERE namespace = ? AND path = ?",
-                (namespace_id(connection, namespace), path),
-            ).fetchone()
-            return None if row is None else _document(row)
+        return await self._file.read(
+            lambda connection: read_document(connection, namespace_id(connection, namespace), path)
+        )
+
+    async def is_whole(self, namespace: str, document: Document) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            number = namespace_id(connection, namespace)
+            kept = 0 if number is None else len(_chunks(connection, number, document.path))
+            return kept == document.chunks
 
         return await self._file.read(work)
 
@@ -55,10 +58,7 @@ class SqliteDocuments:
     async def touch(self, namespace: str, document: Document) -> None:
         def work(connection: sqlite3.Connection) -> None:
             number = namespace_id(connection, namespace)
-            known = connection.execute(
-                "SELECT 1 FROM documents WHERE namespace = ? AND path = ?", (number, document.path)
-            )
-            if number is not None and known.fetchone():
+            if number is not None and read_document(connection, number, document.path):
                 write_document(connection, number, document)
 
         await self._file.write(work)
@@ -111,7 +111,17 @@ def write_document(connection: sqlite3.Connection, namespace: int, document: Doc
     )
 
 
-def read_documents(connection: sqlite3.Connection, namespace: int | None) -> "list[Document]":
+def read_document(
+    connection: sqlite3.Connection, namespace: int | None, path: str
+) -> Document | None:
+    """Return what is known of a document, None if nothing is."""
+    row = connection.execute(
+        f"{_SELECT} WHERE namespace = ? AND path = ?", (namespace, path)
+    ).fetchone()
+    return None if row is None else _document(row)
+
+
+def read_documents(connection: sqlite3.Connection, namespace: int | None) -> list[Document]:
     """Return all documents of a namespace, by path."""
     rows = connection.execute(f"{_SELECT} WHERE namespace = ? ORDER BY path", (namespace,))
     return [_document(row) for row in rows]

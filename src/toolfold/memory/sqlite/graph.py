@@ -2,22 +2,23 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
+from toolfold.memory.graph.encoding import Encoded
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.graph.store import Merged, Observed, WordHit
+from toolfold.memory.graph.store import Merged, Observed, Place, WordHit
 from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph_index import words_table
 from toolfold.memory.sqlite.graph_rows import (
     containing,
     graph_id,
     named,
+    parts_with,
     read_all,
     read_around,
+    read_connected,
     read_entities,
     relations_of,
     spoken,
-    text_of,
 )
 from toolfold.memory.sqlite.graph_writer import GraphWriter
 
@@ -53,21 +54,30 @@ class SqliteGraphStore:
     async def delete_relations(self, namespace: str, relations: Sequence[Relation]) -> None:
         await self._write(namespace, lambda writer: writer.delete_relations(relations))
 
-    async def read(self, namespace: str) -> Subgraph:
-        return await self._read(namespace, read_all, Subgraph())
+    async def changed(self, namespace: str) -> int:
+        def work(connection: sqlite3.Connection, graph: int) -> int:
+            statement = "SELECT changed FROM graphs WHERE id = ?"
+            [number] = connection.execute(statement, (graph,)).fetchone()
+            found: int = number
+            return found
 
-    async def open(self, namespace: str, names: Sequence[str]) -> Subgraph:
-        def work(connection: sqlite3.Connection, graph: int) -> Subgraph:
+        return await self._read(namespace, work, 0)
+
+    async def read(self, namespace: str) -> Encoded:
+        return await self._read(namespace, read_all, Encoded())
+
+    async def open(self, namespace: str, names: Sequence[str]) -> Encoded:
+        def work(connection: sqlite3.Connection, graph: int) -> Encoded:
             found = named(connection, graph, names).values()
             return read_around(connection, graph, [each for numbers in found for each in numbers])
 
-        return await self._read(namespace, work, Subgraph())
+        return await self._read(namespace, work, Encoded())
 
-    async def containing(self, namespace: str, query: str) -> Subgraph:
-        def work(connection: sqlite3.Connection, graph: int) -> Subgraph:
+    async def containing(self, namespace: str, query: str) -> Encoded:
+        def work(connection: sqlite3.Connection, graph: int) -> Encoded:
             return read_around(connection, graph, containing(connection, graph, query))
 
-        return await self._read(namespace, work if query else read_all, Subgraph())
+        return await self._read(namespace, work if query else read_connected, Encoded())
 
     async def word_hits(self, namespace: str, words: Sequence[str]) -> list[list[WordHit]]:
         def work(connection: sqlite3.Connection, graph: int) -> list[list[WordHit]]:
@@ -86,7 +96,7 @@ class SqliteGraphStore:
 
     async def relations_of(self, namespace: str, names: Sequence[str]) -> list[Relation]:
         def work(connection: sqlite3.Connection, graph: int) -> list[Relation]:
-            return relations_of(connection, graph, set(names))
+            return relations_of(connection, graph, names)
 
         return await self._read(namespace, work, [])
 
@@ -121,22 +131,26 @@ class SqliteGraphStore:
         return await self._file.read(found)
 
     async def _write(self, namespace: str, work: Callable[[GraphWriter], _T]) -> _T:
-        return await self._file.write(lambda connection: work(GraphWriter(connection, namespace)))
+        def written(connection: sqlite3.Connection) -> _T:
+            writer = GraphWriter(connection, namespace)
+            answer = work(writer)
+            writer.finish()
+            return answer
+
+        return await self._file.write(written)
 
 
 def _word_hits(connection: sqlite3.Connection, graph: int, word: str) -> list[WordHit]:
-    words = words_table(graph)
-    rows = connection.execute(
-        f"SELECT entity, place, CASE place WHEN 'name' THEN graph_texts.text ELSE '' END "
-        f"FROM {words} JOIN graph_texts ON number = {words}.rowid WHERE {words} MATCH ?",
-        ('"' + word.replace('"', '""') + '"',),
-    )
-    return [WordHit(key, place, text_of(name)) for key, place, name in rows]
+    return [
+        WordHit(key, place, name if place == "name" else "")
+        for place in get_args(Place)
+        for key, name in parts_with(connection, graph, word, place)
+    ]
 
 
 def _count(connection: sqlite3.Connection, graph: int) -> int:
     [count] = connection.execute(
-        "SELECT count(*) FROM graph_texts WHERE graph = ? AND place = 'name'", (graph,)
+        "SELECT count(*) FROM graph_parts WHERE graph = ? AND name IS NOT NULL", (graph,)
     ).fetchone()
     found: int = count
     return found

@@ -1,16 +1,31 @@
 """Read a knowledge graph from the rows of a SQLite file, inside of a transaction."""
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from json.encoder import encode_basestring
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from toolfold.memory.graph.encoding import (
+    Encoded,
+    EncodedEntity,
+    EncodedRelation,
+    decode,
+    joined,
+    quoted,
+    unpacked,
+)
 from toolfold.memory.graph.matching import contains, has_halves
-from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.sqlite.graph_index import grams_expression, grams_table
+from toolfold.memory.graph.models import Entity, Relation
+from toolfold.memory.graph.store import Place
+from toolfold.memory.sqlite.graph_index import (
+    grams_expression,
+    grams_table,
+    word_expression,
+    words_table,
+)
 
 Stored: TypeAlias = str | bytes
-"""A text as it is in the file."""
+"""A name or type as it is in the file."""
 
 # Keeps statements well below the number of variables that SQLite takes.
 _AT_ONCE: Final = 500
@@ -18,7 +33,29 @@ _AT_ONCE: Final = 500
 # Above so many it is quicker to read all relations than to look up those of each name.
 _MANY_NAMES: Final = 2_000
 
+# Up to so many it is quicker to have SQLite look for each than to look at all that an entity says.
+_MANY_TEXTS: Final = 8
+
+_RelationRow: TypeAlias = tuple[Stored, Stored, Stored, int]
+
+_PARTS: Final = "SELECT number, entity, name, type, observations FROM graph_parts"
 _RELATIONS: Final = "SELECT source, target, type, number FROM graph_relations"
+
+
+class Part(NamedTuple):
+    """What was told of an entity at once; name and type are None in all but the first."""
+
+    number: int
+    entity: int
+    name: Stored | None
+    type: Stored | None
+    observations: str
+    """See `encoding.packed`."""
+
+    def texts(self) -> tuple[str, str, list[str]]:
+        """Return name, type and observations; what is None is empty."""
+        [observations] = unpacked(self.observations)
+        return _text(self.name), _text(self.type), observations
 
 
 def stored(text: str) -> Stored:
@@ -28,47 +65,54 @@ def stored(text: str) -> Stored:
     return text
 
 
-def text_of(value: Stored) -> str:
-    """Return a text that the file holds."""
-    return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
-
-
 def graph_id(connection: sqlite3.Connection, namespace: str) -> int | None:
     """Return the number of a graph, None if nothing was ever kept in it."""
     found = connection.execute("SELECT id FROM graphs WHERE namespace = ?", (namespace,)).fetchone()
     return None if found is None else found[0]
 
 
-def read_all(connection: sqlite3.Connection, graph: int) -> Subgraph:
+def read_all(connection: sqlite3.Connection, graph: int) -> Encoded:
     """Return the whole of a graph."""
-    rows = connection.execute(
-        "SELECT entity, text FROM graph_texts WHERE graph = ? ORDER BY number", (graph,)
-    )
-    relations = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-    return Subgraph(tuple(_entities(rows).values()), tuple(map(_relation, relations)))
+    parts = _parts(connection, "graph = ?", (graph,))
+    return Encoded(_entities(parts), _relations(_all_relations(connection, graph)))
+
+
+def read_connected(connection: sqlite3.Connection, graph: int) -> Encoded:
+    """Return the whole of a graph but for relations between things that are no entities."""
+    parts = _parts(connection, "graph = ?", (graph,))
+    return Encoded(_entities(parts), _relations_around(connection, graph, parts))
+
+
+def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[int]) -> Encoded:
+    """Return entities, and all relations that begin or end at one."""
+    parts = _parts_of_all(connection, graph, entities)
+    return Encoded(_entities(parts), _relations_around(connection, graph, parts))
 
 
 def read_entities(
     connection: sqlite3.Connection, graph: int, entities: Iterable[int]
 ) -> dict[int, Entity]:
     """Return entities by number, in the order of their making, without those that are not there."""
-    found: dict[int, Entity] = {}
-    for some in _portions(sorted(entities)):
-        rows = connection.execute(
-            # The plus keeps SQLite from going through all texts of the graph instead.
-            f"SELECT entity, text FROM graph_texts WHERE entity IN ({_marks(some)}) "
-            "AND +graph = ? ORDER BY entity, number",
-            (*some, graph),
-        )
-        found |= _entities(rows)
-    return found
+    parts = _parts_of_all(connection, graph, entities)
+    found = decode(Encoded(_entities(parts))).entities
+    numbers = (part.number for part in parts if part.number == part.entity)
+    return dict(zip(numbers, found, strict=True))
 
 
-def read_around(connection: sqlite3.Connection, graph: int, entities: Iterable[int]) -> Subgraph:
-    """Return entities, and all relations that begin or end at one."""
-    found = read_entities(connection, graph, entities).values()
-    relations = relations_of(connection, graph, {entity.name for entity in found})
-    return Subgraph(tuple(found), tuple(relations))
+def parts_of(connection: sqlite3.Connection, graph: int, entity: int) -> list[Part]:
+    """Return the parts of an entity, in order."""
+    return _parts(connection, "graph = ? AND entity = ?", (graph, entity))
+
+
+def parts_saying(
+    connection: sqlite3.Connection, graph: int, entity: int, texts: Iterable[str]
+) -> list[Part]:
+    """Return the parts of an entity that may have one of these observations; all are among them."""
+    sought = [quoted(text) for text in set(texts)]
+    if len(sought) > _MANY_TEXTS:
+        return parts_of(connection, graph, entity)
+    says = " OR ".join(["instr(observations, ?)"] * len(sought)) or "FALSE"
+    return _parts(connection, f"graph = ? AND entity = ? AND ({says})", (graph, entity, *sought))
 
 
 def named(connection: sqlite3.Connection, graph: int, names: Iterable[str]) -> dict[str, list[int]]:
@@ -76,12 +120,12 @@ def named(connection: sqlite3.Connection, graph: int, names: Iterable[str]) -> d
     found: dict[str, list[int]] = {}
     for some in _portions([stored(name) for name in dict.fromkeys(names)]):
         rows = connection.execute(
-            "SELECT text, number FROM graph_texts WHERE graph = ? AND place = 'name' "
-            f"AND text IN ({_marks(some)}) ORDER BY number",
+            f"SELECT name, number FROM graph_parts WHERE graph = ? AND name IN ({_marks(some)}) "
+            "ORDER BY number",
             (graph, *some),
         )
         for name, number in rows:
-            found.setdefault(text_of(name), []).append(number)
+            found.setdefault(_text(name), []).append(number)
     return found
 
 
@@ -90,31 +134,33 @@ def containing(connection: sqlite3.Connection, graph: int, query: str) -> set[in
     is_hit = contains(query)
     expression = grams_expression(query)
     if expression is None:
-        rows = connection.execute("SELECT entity, text FROM graph_texts WHERE graph = ?", (graph,))
+        parts = _parts(connection, "graph = ?", (graph,))
     else:
         grams = grams_table(graph)
-        rows = connection.execute(
-            f"SELECT entity, graph_texts.text FROM {grams} JOIN graph_texts "
-            f"ON number = {grams}.rowid WHERE {grams} MATCH ?",
-            (expression,),
-        )
-    return _hits(rows, is_hit)
+        condition = f"number IN (SELECT rowid FROM {grams} WHERE {grams} MATCH ?)"
+        parts = _parts(connection, condition, (expression,))
+    return {part.entity for part in parts if _has_hit(part, is_hit)}
 
 
-def relations_of(connection: sqlite3.Connection, graph: int, names: set[str]) -> list[Relation]:
+def parts_with(
+    connection: sqlite3.Connection, graph: int, word: str, place: Place
+) -> Iterator[tuple[int, str]]:
+    """Give the entities that have a word in one place, and the names that stand beside it."""
+    words = words_table(graph)
+    rows = connection.execute(
+        f"SELECT entity, graph_parts.name FROM {words} JOIN graph_parts "
+        f"ON number = {words}.rowid WHERE {words} MATCH ?",
+        (word_expression(word, place),),
+    )
+    return ((entity, _text(name)) for entity, name in rows)
+
+
+def relations_of(
+    connection: sqlite3.Connection, graph: int, names: Iterable[str]
+) -> list[Relation]:
     """Return all relations that begin or end at one of these names, each once, in order."""
-    if len(names) > _MANY_NAMES:
-        rows = connection.execute(f"{_RELATIONS} WHERE graph = ? ORDER BY number", (graph,))
-        every = map(_relation, rows)
-        return [each for each in every if each.source in names or each.target in names]
-    found: dict[int, Relation] = {}
-    for some in _portions([stored(name) for name in names]):
-        for end in ("source", "target"):
-            rows = connection.execute(
-                f"{_RELATIONS} WHERE graph = ? AND {end} IN ({_marks(some)})", (graph, *some)
-            )
-            found |= {row[3]: _relation(row) for row in rows}
-    return [found[number] for number in sorted(found)]
+    rows = _relations_touching(connection, graph, {stored(name) for name in names})
+    return [Relation(_text(row[0]), _text(row[1]), _text(row[2])) for row in rows]
 
 
 def spoken(
@@ -124,28 +170,111 @@ def spoken(
     found: list[tuple[str, int]] = []
     for some in _portions(phrases):
         found += connection.execute(
-            "SELECT spoken, number FROM graph_texts "
+            "SELECT spoken, number FROM graph_parts "
             f"WHERE graph = ? AND spoken IN ({_marks(some)})",
             (graph, *some),
         )
     return sorted(found, key=lambda each: each[1])
 
 
-def _entities(rows: Iterable[tuple[int, Stored]]) -> dict[int, Entity]:
-    """Put texts together that come in the order of their numbers; there may be a great many."""
-    texts: defaultdict[int, list[str]] = defaultdict(list)
-    for entity, text in rows:
-        texts[entity].append(text if isinstance(text, str) else text_of(text))
-    return {entity: Entity(own[0], own[1], tuple(own[2:])) for entity, own in texts.items()}
+def _parts(
+    connection: sqlite3.Connection, condition: str, values: Sequence[int | Stored]
+) -> list[Part]:
+    rows = connection.execute(f"{_PARTS} WHERE {condition} ORDER BY entity, number", values)
+    return list(map(Part._make, rows))
 
 
-def _relation(row: tuple[Stored, Stored, Stored, int]) -> Relation:
-    source, target, kind, _ = row
-    return Relation(text_of(source), text_of(target), text_of(kind))
+def _parts_of_all(
+    connection: sqlite3.Connection, graph: int, entities: Iterable[int]
+) -> list[Part]:
+    return [
+        part
+        for some in _portions(sorted(entities))
+        for part in _parts(connection, f"graph = ? AND entity IN ({_marks(some)})", (graph, *some))
+    ]
 
 
-def _hits(rows: Iterable[tuple[int, Stored]], is_hit: Callable[[str], bool]) -> set[int]:
-    return {entity for entity, text in rows if is_hit(text_of(text))}
+def _entities(parts: Sequence[Part]) -> list[EncodedEntity]:
+    """Put parts together that come in the order of their entities and numbers."""
+    try:
+        return _put_together(parts, encode_basestring)
+    except TypeError:  # a name is a blob
+        return _put_together(parts, _quoted)
+
+
+def _put_together(parts: Iterable[Part], quote: Callable[[Any], str]) -> list[EncodedEntity]:
+    found: list[EncodedEntity] = []
+    added: list[str] = []
+    for number, entity, name, kind, observations in parts:
+        if number != entity:
+            added.append(observations)
+            continue
+        if added:
+            _extend(found, added)
+        found.append((quote(name), quote(kind), observations))
+    _extend(found, added)
+    return found
+
+
+def _extend(found: list[EncodedEntity], added: list[str]) -> None:
+    """Give the last entity what its later parts say."""
+    if added:
+        name, kind, observations = found[-1]
+        found[-1] = (name, kind, joined([observations, *added]))
+        added.clear()
+
+
+def _relations_around(
+    connection: sqlite3.Connection, graph: int, parts: Iterable[Part]
+) -> list[EncodedRelation]:
+    names = {part.name for part in parts if part.name is not None}
+    return _relations(_relations_touching(connection, graph, names))
+
+
+def _relations_touching(
+    connection: sqlite3.Connection, graph: int, names: Set[Stored]
+) -> list[_RelationRow]:
+    if len(names) > _MANY_NAMES:
+        every = _all_relations(connection, graph)
+        return [row for row in every if row[0] in names or row[1] in names]
+    found: dict[int, _RelationRow] = {}
+    for some in _portions(list(names)):
+        for end in ("source", "target"):
+            rows = connection.execute(
+                f"{_RELATIONS} WHERE graph = ? AND {end} IN ({_marks(some)})", (graph, *some)
+            )
+            found |= {row[3]: row for row in rows}
+    return [found[number] for number in sorted(found)]
+
+
+def _all_relations(connection: sqlite3.Connection, graph: int) -> list[_RelationRow]:
+    statement = f"{_RELATIONS} WHERE graph = ? ORDER BY number"
+    return connection.execute(statement, (graph,)).fetchall()
+
+
+def _relations(rows: Sequence[_RelationRow]) -> list[EncodedRelation]:
+    try:
+        # Blobs fail here; anything else is several times as slow.
+        quote: Callable[[Any], str] = encode_basestring
+        return [(quote(source), quote(target), quote(kind)) for source, target, kind, _ in rows]
+    except TypeError:
+        return [(_quoted(row[0]), _quoted(row[1]), _quoted(row[2])) for row in rows]
+
+
+def _has_hit(part: Part, is_hit: Callable[[str], bool]) -> bool:
+    # What is empty contains nothing that is searched for here.
+    name, kind, observations = part.texts()
+    return is_hit(name) or is_hit(kind) or any(map(is_hit, observations))
+
+
+def _quoted(value: Stored | None) -> str:
+    return quoted(_text(value))
+
+
+def _text(value: Stored | None) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else value.decode("utf-8", "surrogatepass")
 
 
 def _portions(values: Sequence[Stored | int]) -> Iterator[Sequence[Stored | int]]:

@@ -1,14 +1,23 @@
 """Write a knowledge graph into a SQLite file, inside of a transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 
 from toolfold.errors import NotFound
+from toolfold.memory.graph.encoding import packed, unpacked
 from toolfold.memory.graph.mentioning import spoken
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.graph.store import Merged, Observed, Place
-from toolfold.memory.sqlite.graph_index import index, make_indexes, unindex
-from toolfold.memory.sqlite.graph_rows import Stored, graph_id, named, stored, text_of
+from toolfold.memory.graph.store import Merged, Observed
+from toolfold.memory.sqlite.graph_index import Indexer, make_indexes
+from toolfold.memory.sqlite.graph_rows import (
+    Part,
+    Stored,
+    graph_id,
+    named,
+    parts_of,
+    parts_saying,
+    stored,
+)
 
 _SAME_RELATION = "graph = ? AND source = ? AND target = ? AND type = ?"
 
@@ -20,6 +29,15 @@ class GraphWriter:
         self._connection = connection
         found = graph_id(connection, namespace)
         self._graph = self._make(namespace) if found is None else found
+        self._index = Indexer(connection, self._graph)
+        self._changes = connection.total_changes
+
+    def finish(self) -> None:
+        """Let others see that something was written, if it was."""
+        if self._connection.total_changes > self._changes:
+            self._connection.execute(
+                "UPDATE graphs SET changed = changed + 1 WHERE id = ?", (self._graph,)
+            )
 
     def add_entities(self, entities: Sequence[Entity]) -> list[Entity]:
         """See `GraphStore.add_entities`."""
@@ -46,9 +64,7 @@ class GraphWriter:
         for name, observations in observed:
             if name not in known:
                 raise NotFound(f"Entity with name {name} not found")
-            lacking = self._lacking(known[name][:1], observations)
-            self._observe(known[name][0], lacking)
-            added.append(lacking)
+            added.append(self._observe(known[name][:1], observations))
         return added
 
     def merge(self, graph: Subgraph) -> Merged:
@@ -57,10 +73,8 @@ class GraphWriter:
         observations = 0
         for entity in graph.entities:
             if entity.name in known:
-                told = dict.fromkeys(entity.observations)
-                lacking = self._lacking(known[entity.name], told)
-                self._observe(known[entity.name][0], lacking)
-                observations += len(lacking)
+                told = tuple(dict.fromkeys(entity.observations))
+                observations += len(self._observe(known[entity.name], told))
         entities = self.add_entities([each for each in graph.entities if each.name not in known])
         relations = self.add_relations(graph.relations)
         return Merged(len(entities), observations, len(relations))
@@ -69,7 +83,8 @@ class GraphWriter:
         """See `GraphStore.delete_entities`."""
         for numbers in named(self._connection, self._graph, names).values():
             for number in numbers:
-                self._delete_texts("entity = ?", (number,))
+                for part in parts_of(self._connection, self._graph, number):
+                    self._delete(part)
         for name in map(stored, set(names)):
             for end in ("source", "target"):
                 self._connection.execute(
@@ -81,11 +96,10 @@ class GraphWriter:
         """See `GraphStore.delete_observations`."""
         known = named(self._connection, self._graph, (each.name for each in observed))
         for name, observations in observed:
-            for text in set(observations) if name in known else ():
-                self._delete_texts(
-                    "entity = ? AND text = ? AND place = 'observation'",
-                    (known[name][0], stored(text)),
-                )
+            if name in known:
+                entity, unwanted = known[name][0], set(observations)
+                for part in parts_saying(self._connection, self._graph, entity, unwanted):
+                    self._take_out(part, unwanted)
 
     def delete_relations(self, relations: Sequence[Relation]) -> None:
         """See `GraphStore.delete_relations`."""
@@ -100,50 +114,60 @@ class GraphWriter:
         return number
 
     def _insert(self, entity: Entity) -> None:
+        name, kind, observations = entity
         number = self._next_number()
-        self._add_text(number, "name", entity.name)
-        self._add_text(number, "type", entity.entity_type)
-        self._observe(number, entity.observations)
+        self._connection.execute(
+            "INSERT INTO graph_parts (number, graph, entity, name, type, spoken, observations) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(number, self._graph, number, stored(name), stored(kind), spoken(name)),
+                packed(observations),
+            ),
+        )
+        self._index.add(number, name, kind, observations)
 
     def _next_number(self) -> int:
-        """Return the number that the text gets which is added next."""
+        """Return the number of the part that is added next: one of an entity names itself."""
         row = self._connection.execute(
-            "SELECT seq FROM sqlite_sequence WHERE name = 'graph_texts'"
+            "SELECT seq FROM sqlite_sequence WHERE name = 'graph_parts'"
         ).fetchone()
         return 1 if row is None else row[0] + 1
 
-    def _observe(self, entity: int, observations: Iterable[str]) -> None:
-        for observation in observations:
-            self._add_text(entity, "observation", observation)
+    def _observe(self, entities: Sequence[int], observations: Sequence[str]) -> tuple[str, ...]:
+        """Add to the first entity, and return, what none of them has."""
+        parts = [
+            part.observations
+            for entity in entities
+            for part in parts_saying(self._connection, self._graph, entity, observations)
+        ]
+        known = {text for told in unpacked(*parts) for text in told}
+        lacking = tuple(text for text in observations if text not in known)
+        if lacking:
+            made = self._connection.execute(
+                "INSERT INTO graph_parts (graph, entity, observations) VALUES (?, ?, ?)",
+                (self._graph, entities[0], packed(lacking)),
+            )
+            self._index.add(made.lastrowid or 0, "", "", lacking)
+        return lacking
 
-    def _add_text(self, entity: int, place: Place, text: str) -> None:
-        phrase = spoken(text) if place == "name" else None
-        made = self._connection.execute(
-            "INSERT INTO graph_texts (graph, entity, place, text, spoken) VALUES (?, ?, ?, ?, ?)",
-            (self._graph, entity, place, stored(text), phrase),
+    def _take_out(self, part: Part, unwanted: Set[str]) -> None:
+        """Rewrite a part without some observations; one that says nothing any more goes."""
+        name, kind, told = part.texts()
+        kept = [text for text in told if text not in unwanted]
+        if len(kept) == len(told):
+            return
+        if not kept and part.number != part.entity:
+            self._delete(part)
+            return
+        self._index.remove(part.number, name, kind, told)
+        self._connection.execute(
+            "UPDATE graph_parts SET observations = ? WHERE number = ?", (packed(kept), part.number)
         )
-        index(self._connection, self._graph, made.lastrowid or 0, text)
+        self._index.add(part.number, name, kind, kept)
 
-    def _delete_texts(self, condition: str, values: tuple[int | Stored, ...]) -> None:
-        rows = self._connection.execute(
-            f"SELECT number, text FROM graph_texts WHERE {condition}", values
-        ).fetchall()
-        for number, text in rows:
-            unindex(self._connection, self._graph, number, text_of(text))
-            self._connection.execute("DELETE FROM graph_texts WHERE number = ?", (number,))
-
-    def _lacking(self, entities: Sequence[int], observations: Iterable[str]) -> tuple[str, ...]:
-        """Return those observations that none of these entities has."""
-        return tuple(
-            text for text in observations if not any(self._observed(e, text) for e in entities)
-        )
-
-    def _observed(self, entity: int, text: str) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM graph_texts WHERE entity = ? AND text = ? AND place = 'observation'",
-            (entity, stored(text)),
-        )
-        return found.fetchone() is not None
+    def _delete(self, part: Part) -> None:
+        self._index.remove(part.number, *part.texts())
+        self._connection.execute("DELETE FROM graph_parts WHERE number = ?", (part.number,))
 
     def _has(self, relation: Relation) -> bool:
         found = self._connection.execute(

@@ -7,7 +7,7 @@ from toolfold.errors import NotFound
 from toolfold.memory.hashes import shown
 from toolfold.memory.models import preview
 
-_State: TypeAlias = Literal["live", "deleted", "kept"]
+_State: TypeAlias = Literal["live", "archived", "deleted", "kept"]
 
 _CANDIDATES: Final = 5
 _CANDIDATE_CHARS: Final = 16
@@ -16,6 +16,7 @@ _AFTER_HEX: Final = "g"
 
 _CONDITIONS: Final[dict[_State, str]] = {
     "live": "deleted IS NULL",
+    "archived": "archived IS NOT NULL",
     "deleted": "deleted IS NOT NULL",
     "kept": "1",
 }
@@ -40,6 +41,17 @@ def find_live(connection: sqlite3.Connection, namespace: int | None, prefix: str
             raise NotFound(f"The note {prefix} is deleted. Bring it back with restore({prefix!r}).")
         raise NotFound(f"No note has a hash that begins with {prefix}. Search for it instead.")
     return found
+
+
+def find_readable(connection: sqlite3.Connection, namespace: int | None, prefix: str) -> Found:
+    """Return the note that a prefix means, also one that is archived.
+
+    Raises:
+        NotFound: As `find_live`.
+    """
+    found = seek(connection, namespace, prefix, "live")
+    found = found or seek(connection, namespace, prefix, "archived")
+    return found or find_live(connection, namespace, prefix)
 
 
 def find_kept(connection: sqlite3.Connection, namespace: int | None, prefix: str) -> Found:

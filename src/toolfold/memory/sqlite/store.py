@@ -13,12 +13,13 @@ from toolfold.memory.background import in_background
 from toolfold.memory.models import Draft, Note
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.filters import condition
-from toolfold.memory.sqlite.naming import find_kept, find_live, seek
+from toolfold.memory.sqlite.naming import Found, find_kept, find_live, find_readable, seek
 from toolfold.memory.sqlite.rows import namespace_id, read_live, read_note, read_versions
 from toolfold.memory.sqlite.vectors import (
     adopt,
     embed,
     forget_vectors,
+    made_by,
     read_state,
     texts_of,
     unembedded,
@@ -74,7 +75,7 @@ class SqliteStore:
 
     async def get(self, namespace: str, hash_prefix: str) -> Note:
         def work(connection: sqlite3.Connection) -> Note:
-            found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
+            found = find_readable(connection, namespace_id(connection, namespace), hash_prefix)
             return read_note(connection, found.number)
 
         return await self._file.read(work)
@@ -103,7 +104,7 @@ class SqliteStore:
     async def delete(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
         def work(connection: sqlite3.Connection) -> int:
             known = namespace_id(connection, namespace)
-            found = {seek(connection, known, prefix, "live") for prefix in hash_prefixes} - {None}
+            found = {_to_delete(connection, known, prefix) for prefix in hash_prefixes} - {None}
             return _delete(connection, namespace, [each.number for each in found if each], now)
 
         return await self._file.write(work)
@@ -193,8 +194,14 @@ class SqliteStore:
 
         return await self._file.read(work)
 
+    def warm_soon(self, namespace: str) -> None:
+        self._cold.setdefault(namespace, anyio.Event())
+        self._news.set()
+
     async def adopt(self, embedder: str, dimensions: int) -> None:
-        await self._file.write(lambda connection: adopt(connection, embedder, dimensions))
+        # Only if need be: a file that cannot be written is to be read all the same.
+        if await self._file.read(made_by) != embedder:
+            await self._file.write(lambda connection: adopt(connection, embedder, dimensions))
         self._embedder = embedder
 
     async def unembedded(self) -> list[int]:
@@ -231,6 +238,11 @@ class SqliteStore:
         if known is not None and not matcher.is_loaded(known):
             matcher.load(connection, known, state)
         self._matcher = matcher
+
+
+def _to_delete(connection: sqlite3.Connection, namespace: int | None, prefix: str) -> Found | None:
+    found = seek(connection, namespace, prefix, "live")
+    return found or seek(connection, namespace, prefix, "archived")
 
 
 def _delete(

@@ -32,9 +32,16 @@ def read_state(connection: sqlite3.Connection, *, expected: str | None) -> Vecto
     return VectorState(changed=changed, embedder=embedder, dimensions=dimensions or 0)
 
 
+def made_by(connection: sqlite3.Connection) -> str | None:
+    """Return which embedder the vectors are from; None while there are none."""
+    [found] = connection.execute("SELECT embedder FROM state").fetchone()
+    name: str | None = found
+    return name
+
+
 def adopt(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
     """Note which embedder the vectors are from; see `Store.adopt`."""
-    [found] = connection.execute("SELECT embedder FROM state").fetchone()
+    found = made_by(connection)
     if found is None:
         connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
     elif found != embedder:
@@ -43,8 +50,7 @@ def adopt(connection: sqlite3.Connection, embedder: str, dimensions: int) -> Non
 
 def forget_vectors(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
     """Drop all vectors for those of another embedder; see `Store.forget_vectors`."""
-    [found] = connection.execute("SELECT embedder FROM state").fetchone()
-    if found != embedder:
+    if made_by(connection) != embedder:
         connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
         connection.execute(
             "UPDATE points SET vector = NULL, changed = ? WHERE length(vector) > 0",

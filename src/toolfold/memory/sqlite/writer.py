@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from toolfold.errors import BadInput
+from toolfold.jsontypes import JsonObject
 from toolfold.memory.hashes import note_hash, shown
+from toolfold.memory.inputs import clean_metadata
 from toolfold.memory.models import Draft, Link, Note
 from toolfold.memory.sqlite.naming import find_live
 from toolfold.memory.sqlite.rows import namespace_id, read_note
@@ -26,8 +28,19 @@ _KEEP_VERSION: Final = """
 """
 _REWRITE: Final = """
     UPDATE notes SET hash = ?, version = version + 1, type = ?, source = ?, quality = ?,
-        created = ?, updated = ?, deleted = NULL, tags = ?, metadata = ?, content = ?
+        created = ?, updated = ?, deleted = NULL, archived = NULL, tags = ?, metadata = ?,
+        content = ?
     WHERE number = ?
+"""
+_TAKE_BACK: Final = """
+    UPDATE notes SET (hash, version, type, source, quality, created, updated, tags, metadata,
+        content) = (SELECT hash, version, type, source, quality, created, updated, tags, metadata,
+        content FROM versions WHERE versions.number = notes.number
+        ORDER BY versions.version DESC LIMIT 1)
+    WHERE number = ?
+"""
+_FORGET_VERSION: Final = """
+    DELETE FROM versions WHERE number = ? AND version = (SELECT version FROM notes WHERE number = ?)
 """
 _POINT: Final = """
     INSERT INTO points (number, namespace, changed, is_live, thread, position, created, quality,
@@ -64,6 +77,17 @@ class NoteWriter:
         self._link(number, draft.links)
         return number
 
+    def take_over(self, note: Note) -> int:
+        """Keep a note that is new here as it is elsewhere, deleted or not; return its number."""
+        number = self._insert(note)
+        self._connection.execute(
+            "UPDATE notes SET version = ?, updated = ?, deleted = ? WHERE number = ?",
+            (note.version, note.updated, note.deleted, number),
+        )
+        if note.deleted is not None:
+            self._hide(number, note)
+        return number
+
     def update(self, number: int, change: Change) -> None:
         """Change a note, and keep how it was; see `Store.update`."""
         before = read_note(self._connection, number)
@@ -72,6 +96,8 @@ class NoteWriter:
             for name in ("content", "tags", "type", "metadata", "source", "quality")
             if (value := getattr(change, name)) is not None
         }
+        if change.metadata is not None:
+            given["metadata"] = _merged(before.metadata, change.metadata)
         after = replace(before, **given)
         after = replace(after, hash=_hash_of(after))
         if after != before:
@@ -79,17 +105,35 @@ class NoteWriter:
             self._rewrite(number, before, after)
 
     def delete(self, number: int) -> None:
-        """Take a note out of sight."""
+        """Take a note out of sight; one that is archived, out of reach as well."""
         note = read_note(self._connection, number)
         self._connection.execute(
-            "UPDATE notes SET deleted = ? WHERE number = ?", (self._now, number)
+            "UPDATE notes SET deleted = ?, archived = NULL WHERE number = ?", (self._now, number)
         )
-        self._hide(number, note)
+        if note.deleted is None:
+            self._hide(number, note)
+
+    def archive(self, number: int) -> None:
+        """Take a note out of sight, but not out of reach of those who know its hash."""
+        self.delete(number)
+        self._connection.execute("UPDATE notes SET archived = deleted WHERE number = ?", (number,))
 
     def restore(self, number: int) -> None:
         """Bring a deleted note back into sight."""
-        self._connection.execute("UPDATE notes SET deleted = NULL WHERE number = ?", (number,))
+        self._connection.execute(
+            "UPDATE notes SET deleted = NULL, archived = NULL WHERE number = ?", (number,)
+        )
         self._show(number, read_note(self._connection, number))
+
+    def take_back(self, number: int) -> None:
+        """Have the last change of what a note is never have been made. What it says is the same."""
+        note = read_note(self._connection, number)
+        if note.deleted is None:
+            self._hide(number, note)
+        self._connection.execute(_TAKE_BACK, (number,))
+        self._connection.execute(_FORGET_VERSION, (number, number))
+        if note.deleted is None:
+            self._show(number, read_note(self._connection, number))
 
     def purge(self, numbers: Sequence[int]) -> None:
         """Erase notes from all tables; only their numbers stay, for others to learn of it."""
@@ -229,7 +273,8 @@ class NoteWriter:
                 "(SELECT number FROM notes WHERE namespace = ?)",
                 (name, self.namespace),
             )
-        for table in ("links", "versions", "notes"):
+        self._connection.execute("DELETE FROM consolidation_changes WHERE other = ?", (number,))
+        for table in ("links", "versions", "uses", "consolidation_changes", "notes"):
             self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
         self._connection.execute(
             "UPDATE points SET is_live = 0, changed = ?, thread = NULL, position = NULL, "
@@ -262,3 +307,8 @@ def _hash_of(note: Note) -> str:
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _merged(before: JsonObject, change: JsonObject) -> JsonObject:
+    merged = {key: value for key, value in (before | change).items() if value is not None}
+    return clean_metadata(merged)  # together they may be too much

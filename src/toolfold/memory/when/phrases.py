@@ -14,7 +14,7 @@ What is ambiguous is read the same way each time, and relative to the `now` that
 Of several times in a text the first with a year counts, else the first, and `recently` last.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,6 +25,7 @@ from toolfold.memory.when.spans import Span, add_days, add_months, earliest, is_
 from toolfold.memory.when.tokens import Token, tokenize
 
 _MAX_CHARS = 4_000
+_LISTING = frozenset({"and", "or", ",", ", and", ", or", "&", "vs", "vs.", "versus"})
 # Not by strftime, which speaks the language of the machine.
 _MONTHS = [name.title() for name in MONTHS if len(name) > 4 or name in {"june", "july", "may"}]
 _WEEKDAYS = [name.title() for name in WEEKDAYS if name.endswith("day")]
@@ -52,6 +53,8 @@ class TimeFound:
 def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | None:
     """Return the past or present time that `text` names, or None.
 
+    Of several that are listed ("yesterday and today") it is from the first to the last.
+
     `now` must know its time zone, in which words are understood; with a `ZoneInfo` days are right
     across changes of the clock. Weeks begin on `week_start`, 0 for Monday. Never raises. Reads the
     first 4,000 characters, in time proportional to them: what is longer is no question.
@@ -59,7 +62,7 @@ def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | N
     tokens = tokenize(text[:_MAX_CHARS])
     best: TimeFound | None = None
     best_rank = 0
-    for first, last, span in _times(tokens, now, week_start):
+    for first, last, span in _joined(text, tokens, _times(tokens, now, week_start)):
         if (rank := _rank(tokens[first:last])) > best_rank:
             start, stop = tokens[first].start, tokens[last - 1].end
             rest = _without(text, start, stop)
@@ -81,6 +84,33 @@ def _times(
         if found is not None and found[1] is not None:
             yield i, found[0], found[1]
         i = found[0] if found is not None else i + 1
+
+
+def _joined(
+    text: str, tokens: Sequence[Token], times: Iterable[tuple[int, int, Span]]
+) -> Iterator[tuple[int, int, Span]]:
+    """Yield times, those that are listed as one."""
+    held: tuple[int, int, Span] | None = None
+    for first, last, span in times:
+        if held is None:
+            held = first, last, span
+        elif _are_listed(text, tokens[held[0] : held[1]], tokens[first:last]):
+            held = held[0], last, _around(held[2], span)
+        else:
+            yield held
+            held = first, last, span
+    if held is not None:
+        yield held
+
+
+def _are_listed(text: str, one: Sequence[Token], other: Sequence[Token]) -> bool:
+    between = text[one[-1].end : other[0].start].strip().lower()
+    return between in _LISTING and min(_rank(one), _rank(other)) > 1
+
+
+def _around(one: Span, other: Span) -> Span:
+    start = min(one.start, other.start, key=datetime.timestamp)
+    return Span(start, max(one.end, other.end, key=datetime.timestamp))
 
 
 def _rank(tokens: Sequence[Token]) -> int:

@@ -206,4 +206,4 @@ def _unmarked(value: Any) -> Any:
 
 @cache
 def _named(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
+    return namedtuple(name, fields, module="__main__")  # the name alone is shown

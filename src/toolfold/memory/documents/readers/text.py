@@ -62,7 +62,9 @@ def _read_markdown(lines: list[str], blocks: Blocks) -> None:
     for line in lines:
         if fence:
             waiting.append(line)
-            fence = "" if line.strip().startswith(fence) else fence
+            if line.strip().startswith(fence):
+                blocks.add("\n".join(waiting))
+                waiting, fence = [], ""
         elif opened := _FENCE.match(line):
             fence = opened[1]
             waiting.append(line)

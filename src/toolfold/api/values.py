@@ -1,0 +1,34 @@
+"""What scripts give, as JSON has it. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
+from typing import Any
+
+from toolfold.errors import BadInput
+
+
+def as_json(verb: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as JSON has them; what is None is left out, and times are texts.
+
+    Raises:
+        BadInput: JSON cannot hold one of them.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(given, default=_plain))
+    except (TypeError, ValueError, OverflowError, OSError, RecursionError) as error:
+        raise BadInput(f"{verb} cannot take this: {error}.") from error
+    return found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone().isoformat()  # the daemon may live in another time zone
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError("it holds bytes where text belongs; decode them first")
+    if isinstance(value, Sequence | Set):
+        return list(value)
+    raise TypeError(f"it holds a value of the type {type(value).__name__}, which JSON has not")

@@ -1,0 +1,229 @@
+"""Read and merge all that a SQLite file keeps of one namespace."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from toolfold.errors import BadInput, NotFound
+from toolfold.memory.documents.models import Document
+from toolfold.memory.events.models import Event
+from toolfold.memory.models import Note
+from toolfold.memory.sqlite.documents import read_document, read_documents, write_document
+from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.rows import namespace_id, read_note, read_versions
+from toolfold.memory.sqlite.writer import NoteWriter
+from toolfold.memory.store import Change
+from toolfold.memory.transfer.archive import Outcome, Taken
+from toolfold.memory.transfer.records import NoteRecord, Record, Stage, VersionRecord
+
+_UNCHANGED: Final = Taken("unchanged")
+_INSERT_VERSION: Final = """
+    INSERT INTO versions (number, version, namespace, hash, type, source, quality, created,
+        updated, tags, metadata, content)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_EVENT_COLUMNS: Final = "id, type, content, outcome, duration_ms, session_id, metadata, at"
+_SELECT_EVENTS: Final = f"SELECT {_EVENT_COLUMNS} FROM events WHERE namespace = ?"
+_INSERT_EVENT: Final = f"""
+    INSERT INTO events (namespace, {_EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING
+"""
+
+
+class SqliteArchive:
+    """Implements `Archive` over one file, which is to be running as long as this is."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    async def export(self, namespace: str, take: Callable[[Record], None]) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            known = namespace_id(connection, namespace)
+            for record in _records(connection, known):
+                take(record)
+
+        await self._file.read(work)
+
+    async def merge(
+        self, namespace: str, records: Sequence[Record], *, now: float, dry_run: bool = False
+    ) -> list[Taken]:
+        def work(connection: sqlite3.Connection) -> list[Taken]:
+            merger = _Merger(connection, NoteWriter(connection, namespace, now=now))
+            taken = [merger.take(record) for record in records]
+            if dry_run:
+                raise _Rehearsed(taken)
+            return taken
+
+        try:
+            return await self._file.write(work)
+        except _Rehearsed as rehearsed:
+            return rehearsed.taken
+
+
+class _Rehearsed(Exception):
+    """Ends a transaction of which nothing is to stay."""
+
+    def __init__(self, taken: list[Taken]) -> None:
+        self.taken = taken
+
+
+def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[Record]:
+    numbers = connection.execute(
+        "SELECT number, archived FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
+    )
+    for number, archived in numbers:
+        note, versions = read_note(connection, number), read_versions(connection, number)
+        yield NoteRecord(note, tuple(map(_stage, versions)), is_archived=archived is not None)
+        yield from (VersionRecord(_stage(note), version) for version in versions)
+    for row in connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)):
+        yield _event(row)
+    yield from read_documents(connection, namespace)
+
+
+class _Merger:
+    """Merges records within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, writer: NoteWriter) -> None:
+        self._connection = connection
+        self._writer = writer
+
+    def take(self, record: Record) -> Taken:
+        """Keep a record, or say why it cannot be."""
+        self._connection.execute("SAVEPOINT record")
+        try:
+            taken = self._take(record)
+        except (BadInput, NotFound) as error:
+            self._connection.execute("ROLLBACK TO record")
+            taken = Taken(reason=str(error))
+        self._connection.execute("RELEASE record")
+        return taken
+
+    def _take(self, record: Record) -> Taken:
+        match record:
+            case NoteRecord():
+                return self._take_note(record)
+            case VersionRecord():
+                return self._take_version(record)
+            case Event():
+                return self._take_event(record)
+            case Document():
+                return Taken(self._take_document(record))
+
+    def _take_note(self, record: NoteRecord) -> Taken:
+        number = self._find(_stage(record.note), record.formerly)
+        if number is None:
+            return Taken("added", self._add(record))
+        before = read_note(self._connection, number)
+        if before.deleted is not None or record.note.deleted is not None:
+            return _UNCHANGED
+        self._bring_together(number, before, record.note)
+        is_changed = read_note(self._connection, number) != before
+        return Taken("updated", number) if is_changed else _UNCHANGED
+
+    def _bring_together(self, number: int, before: Note, other: Note) -> None:
+        self._writer.update(number, _change(before, other))
+        self._link(number, other)
+        is_changed = read_note(self._connection, number).version > before.version
+        if is_changed and other.updated > before.updated:
+            # So the next file tells that these two are the same.
+            self._connection.execute(
+                "UPDATE notes SET updated = ? WHERE number = ?", (other.updated, number)
+            )
+
+    def _add(self, record: NoteRecord) -> int:
+        number = self._writer.take_over(record.note)
+        self._link(number, record.note)
+        if record.is_archived:
+            self._connection.execute(
+                "UPDATE notes SET archived = deleted WHERE number = ?", (number,)
+            )
+        return number
+
+    def _link(self, number: int, note: Note) -> None:
+        self._connection.executemany(
+            "INSERT INTO links VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(number, link.kind, link.hash) for link in note.links],
+        )
+
+    def _take_version(self, record: VersionRecord) -> Taken:
+        number = self._find(record.of)
+        if number is None:
+            raise NotFound("The note that it is an earlier version of is not there.")
+        if record.note.version >= read_note(self._connection, number).version:
+            return _UNCHANGED
+        note = record.note
+        made = self._connection.execute(
+            _INSERT_VERSION,
+            (
+                *(number, note.version, self._writer.namespace, note.hash, note.type, note.source),
+                *(note.quality, note.created, note.updated, _dumped(note.tags)),
+                *(_dumped(note.metadata), note.content),
+            ),
+        )
+        return Taken("added") if made.rowcount else _UNCHANGED
+
+    def _take_event(self, event: Event) -> Taken:
+        made = self._connection.execute(
+            _INSERT_EVENT,
+            (
+                *(self._writer.namespace, event.id, event.type, event.content, event.outcome),
+                *(event.duration_ms, event.session_id, _dumped(event.metadata), event.at),
+            ),
+        )
+        return Taken("added") if made.rowcount else _UNCHANGED
+
+    def _take_document(self, document: Document) -> Outcome:
+        before = read_document(self._connection, self._writer.namespace, document.path)
+        if before is not None and before.ingested >= document.ingested:
+            return "unchanged"
+        write_document(self._connection, self._writer.namespace, document)
+        return "added" if before is None else "updated"
+
+    def _find(self, now: Stage, formerly: Sequence[Stage] = ()) -> int | None:
+        """Return the note that says the same now, or else shares a stage with the record."""
+        row = self._connection.execute(
+            "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
+            (self._writer.namespace, now.hash),
+        ).fetchone()
+        shared = (self._at_stage(stage) for stage in (now, *reversed(formerly)))
+        return row[0] if row else next((number for number in shared if number is not None), None)
+
+    def _at_stage(self, stage: Stage) -> int | None:
+        for table in ("notes", "versions"):
+            row = self._connection.execute(
+                f"SELECT number FROM {table} WHERE namespace = ? AND hash = ? AND updated = ?",
+                (self._writer.namespace, *stage),
+            ).fetchone()
+            if row is not None:
+                number: int = row[0]
+                return number
+        return None
+
+
+def _stage(note: Note) -> Stage:
+    return Stage(note.hash, note.updated)
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    values = dict(zip(_EVENT_COLUMNS.split(", "), row, strict=True))
+    return Event(**values | {"metadata": json.loads(values["metadata"])})
+
+
+def _change(before: Note, other: Note) -> Change:
+    """Return what is to be different in a note that is here, in view of the same one elsewhere."""
+    tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
+    if other.updated <= before.updated:
+        return Change(tags=tags)
+    return Change(
+        content=other.content,
+        tags=tags,
+        type=other.type,
+        metadata=other.metadata,
+        source=other.source,
+        quality=other.quality,
+    )
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,26 @@
+"""What guest code can import without any server, as the catalog lists it."""
+
+from toolfold.catalog.tool import ListedTool, Returned
+from toolfold.memory import definitions
+from toolfold.memory.verbs import VERBS, Verb
+
+
+def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
+    """Return the tools of each built-in module, but for what is the user's business."""
+    modules: dict[str, tuple[ListedTool, ...]] = {}
+    for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
+        modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
+    return modules
+
+
+def _listed(verb: Verb) -> ListedTool:
+    return ListedTool(
+        name=verb.name,
+        description=definitions.description(verb),
+        input_schema=definitions.input_schema(verb),
+        read_only=verb.effect == "reads",
+        destructive=verb.effect in {"removes", "destroys"},
+        idempotent=verb.may_repeat,
+        positional=definitions.positional(verb),
+        returned=Returned(*definitions.returned(verb)),
+    )

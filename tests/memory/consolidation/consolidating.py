@@ -1,0 +1,107 @@
+"""A running memory with its consolidation, and the whole of what its file holds."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fakes import FakeEmbedder
+from memories import Clock
+
+from toolfold.memory.consolidation.service import Consolidation
+from toolfold.memory.consolidation.store import Kept
+from toolfold.memory.hashes import note_hash
+from toolfold.memory.meaning import Meaning
+from toolfold.memory.ranking.rank import estimated_quality
+from toolfold.memory.service import Memory
+from toolfold.memory.sqlite.consolidation import SqliteConsolidations
+from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.usage import Usage
+
+DAY_S = 86_400.0
+
+
+@dataclass
+class World:
+    """What works on one file, in one namespace."""
+
+    path: Path
+    clock: Clock
+    store: SqliteStore
+    kept: SqliteConsolidations
+    usage: Usage
+    memory: Memory
+    consolidation: Consolidation
+
+    def later(self, days: float) -> None:
+        self.clock.now += days * DAY_S
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        return dump(self.path)
+
+
+@asynccontextmanager
+async def running_world(
+    directory: Path, *, clock: Clock | None = None, namespace: str = "project"
+) -> AsyncIterator[World]:
+    clock = clock or Clock()
+    path = directory / "memory.db"
+    file = SqliteFile(path)
+    store, kept = SqliteStore(file), SqliteConsolidations(file)
+    usage = Usage(kept, clock=clock)
+    meaning = Meaning(store, FakeEmbedder())
+    async with file.running(), store.running(), meaning.running(), usage.running():
+        yield World(
+            path=path,
+            clock=clock,
+            store=store,
+            kept=kept,
+            usage=usage,
+            memory=Memory(store, meaning, namespace=namespace, clock=clock, usage=usage),
+            consolidation=Consolidation(store, kept, namespace=namespace, clock=clock),
+        )
+
+
+def dump(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows of all tables, without counters of transactions and without the history.
+
+    Of an index of words, each occurrence: the same words may lie in other segments.
+    """
+    with closing(sqlite3.connect(path)) as connection:
+        names = [
+            name
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if name not in {"state", "sqlite_sequence", "consolidations"}
+            and not name.startswith("words_")
+        ]
+        return {name: sorted(_rows(connection, name), key=repr) for name in sorted(names)}
+
+
+def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
+    described = connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
+    columns = [f'"{name}"' for (name,) in described if name != "changed"]
+    return connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+
+
+def kept(content: str, key: int = 1, **values: Any) -> Kept:
+    """Return a note as a consolidation reads it."""
+    given: dict[str, Any] = {
+        "key": key,
+        "hash": note_hash(content),
+        "version": 1,
+        "content": content,
+        "type": "note",
+        "thread": None,
+        "tags": (),
+        "metadata": {},
+        "created": 1000.0,
+        "updated": 1000.0,
+        "quality": estimated_quality(content),
+        "vector": None,
+        "links": frozenset(),
+    }
+    given |= values
+    return Kept(**({"influence": given["quality"]} | given))

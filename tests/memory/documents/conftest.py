@@ -1,0 +1,23 @@
+"""What tests of documents can ask for."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fakes import FakeEmbedder
+from memories import Clock
+from running import Library, running_library
+
+
+@pytest.fixture
+async def library(tmp_path: Path, embedder: FakeEmbedder, clock: Clock) -> AsyncIterator[Library]:
+    async with running_library(tmp_path / "data", embedder, clock=clock) as library:
+        yield library
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder for files."""
+    path = tmp_path / "files"
+    path.mkdir()
+    return path
