@@ -2,13 +2,13 @@
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeGuard
 
 from toolfold.errors import CodeRejected
-from toolfold.execution.gaps import Unsupported, find_gaps
+from toolfold.execution.gaps import Unsupported, differs, find_gaps
 
 _AWAITING = frozenset(
     {"as_completed", "create_task", "ensure_future", "run", "shield", "wait", "wait_for"}
@@ -21,12 +21,16 @@ class Plan:
     """What is known of a program from its text alone."""
 
     source: str
-    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    """The whole of its syntax tree, from the top."""
     awaited: frozenset[int]
     imports: frozenset[str]
     names: frozenset[str]
     """Every plain name the code reads or binds."""
     unsupported: tuple[Unsupported, ...]
+    """What Monty lacks."""
+    differs: bool
+    """Whether Monty takes some of it and does not do as Python does."""
 
 
 def make_plan(source: str, *, max_bytes: int) -> Plan:
@@ -44,14 +48,15 @@ def make_plan(source: str, *, max_bytes: int) -> Plan:
     # Offsets are counted in bytes, so every line must end the way both parsers count it.
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tree = _parse(source)
-    nodes = list(ast.walk(tree))
+    nodes = tuple(ast.walk(tree))
     return Plan(
         source=source,
-        tree=tree,
+        nodes=nodes,
         awaited=_awaited_calls(source, tree),
         imports=frozenset(_imports(nodes)),
         names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         unsupported=find_gaps(nodes),
+        differs=differs(nodes),
     )
 
 
@@ -74,7 +79,7 @@ def _parse(source: str) -> ast.Module:
         ) from error
 
 
-def _imports(nodes: list[ast.AST]) -> Iterator[str]:
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:

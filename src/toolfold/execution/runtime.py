@@ -4,6 +4,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Final
+
+import anyio
+import anyio.to_thread
 
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
@@ -37,6 +41,7 @@ OnProgress = Callable[[int, str], None]
 """Told of each call as it begins: how many there were, and which it is."""
 
 _NOBODY = Origin()
+_LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
 _SHOW = "show"
 _SHOW_STUB = "def show(image: object, /) -> None: ..."
 
@@ -62,6 +67,7 @@ class Runtime:
         self._checker = checker
         self._limits = limits
         self._discovery = discovery
+        self._readers = anyio.CapacityLimiter(1)
 
     async def run(
         self,
@@ -88,7 +94,7 @@ class Runtime:
     ) -> RunResult:
         clock = _Clock()
         try:
-            plan = make_plan(code, max_bytes=self._limits.code_bytes)
+            plan = await self._plan(code)
             clock.lap("plan_ms")
             await self._catalog.learn(plan.imports | self._catalog.modules_in(plan.names))
             clock.lap("connect_ms")
@@ -110,6 +116,13 @@ class Runtime:
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         return replace(self._shape(plan, outcome, calls, clock), tier=tier)
+
+    async def _plan(self, code: str) -> Plan:
+        """Read the code: beside the event loop where it is so long that others would wait."""
+        plan = partial(make_plan, code, max_bytes=self._limits.code_bytes)
+        if len(code) < _LONG_CODE:
+            return plan()
+        return await anyio.to_thread.run_sync(plan, limiter=self._readers)
 
     async def _check(self, plan: Plan) -> tuple[Tier, list[Finding]]:
         """Choose the interpreter, and find what cannot work, before anything has happened."""

@@ -4,9 +4,8 @@ Monty is quicker to start and lives on every system; CPython runs everything, be
 Linux has.
 """
 
-import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Literal, Protocol
 
 from toolfold.errors import CodeRejected, RunCrashed
@@ -17,9 +16,6 @@ from toolfold.sandbox.sandbox import Failure, Sandbox
 
 Tier = Literal["monty", "cpython"]
 
-# Of the methods that Python calls by itself, those that Monty calls too.
-_CALLED: Final = frozenset({"__init__", "__repr__", "__str__", "__enter__", "__exit__"})
-_SHORT_CIRCUITS: Final = frozenset({"any", "all"})
 _WORTH_ANOTHER_TRY: Final = frozenset({"error", "unsupported", "value"})
 
 
@@ -98,7 +94,7 @@ class Tiers:
             bool(plan.unsupported)
             or not plan.imports.isdisjoint(elsewhere)
             or not plan.names.isdisjoint(MISSING_BUILTINS)
-            or any(_hints(plan.tree))
+            or plan.differs
         )
 
 
@@ -128,33 +124,3 @@ class ConfinedSandbox(Sandbox, Protocol):
     async def warm(self) -> None:
         """Start now what would be started with the first session."""
         ...
-
-
-def _hints(tree: ast.Module) -> Iterator[bool]:
-    """Yield True for what Monty takes and does not do as Python does."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.ClassDef(body=body):
-                yield any(
-                    name.startswith("__") and name not in _CALLED
-                    for member in body
-                    for name in _names_of(member)
-                )
-            case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as made]):
-                # Generator expressions are lists there: all calls in it would be made.
-                yield name in _SHORT_CIRCUITS and any(
-                    isinstance(inner, ast.Call) for inner in ast.walk(made)
-                )
-
-
-def _names_of(member: ast.stmt) -> list[str]:
-    """Return what a statement of a class binds: a method, or attributes such as `__slots__`."""
-    match member:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return [name]
-        case ast.Assign(targets=targets):
-            return [target.id for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return [name]
-        case _:
-            return []
