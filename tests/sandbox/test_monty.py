@@ -3,9 +3,18 @@
 from pathlib import Path
 
 import pytest
-from guests import Host, failure_kind, host_modules, process_of, run, run_in
+from guests import (
+    Host,
+    failure_kind,
+    host_modules,
+    process_of,
+    run,
+    run_in,
+    running_sandbox,
+    value_of,
+)
 
-from toolfold.sandbox.cpython.sandbox import missing_walls
+from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.monty import MontySandbox
 
 
@@ -47,3 +56,15 @@ async def test_its_workers_stand_behind_walls_of_the_kernel(sandbox: MontySandbo
 
     status = dict(line.split(":\t", 1) for line in lines)
     assert (status["Name"], status["Seccomp"], status["NoNewPrivs"]) == ("monty", "2", "1")
+
+
+async def test_where_the_walls_do_not_work_it_runs_without_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("toolfold.sandbox.walled._SOURCE", "/nowhere")
+
+    async with running_sandbox() as sandbox:
+        assert await value_of(sandbox, "1 + 1") == 2
+        assert sandbox.binary is None
+
+    assert ("without walls" in caplog.text) is (missing_walls() is None)

@@ -5,18 +5,17 @@ Run as a program, with the interpreter's file as first argument. Standard librar
 
 import os
 import sys
-from typing import Final, NoReturn
 
 from toolfold.sandbox.cpython import kernel
 
-_LIBRARIES: Final = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
-_LOADER: Final = "/lib64/ld-linux-x86-64.so.2"
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
+_LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Raise the walls and become the worker."""
     binary = os.path.realpath(sys.argv[1])
-    executable = [binary, os.path.realpath(_LOADER)]
+    executable = (binary, os.path.realpath(_LOADER))
     kernel.gain_nothing()
     kernel.restrict_files([os.path.realpath(path) for path in _LIBRARIES], [], executable)
     kernel.restrict_calls(has_files=False, starting=True)

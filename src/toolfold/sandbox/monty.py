@@ -8,6 +8,7 @@ callbacks. A worker belongs to a session only while the session is open.
 # Each call crosses from the worker's thread into the event loop and back. anyio's own crossing
 # costs six times the bare one, so this module talks to the loop directly.
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -40,6 +41,8 @@ from toolfold.sandbox.sandbox import (
     Program,
 )
 from toolfold.sandbox.walled import walled_binary
+
+_log = logging.getLogger(__name__)
 
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
@@ -113,15 +116,33 @@ class _Workers:
         return self._pool
 
     def start(self) -> None:
-        self.binary = self._started.enter_context(walled_binary())
-        self._pool = monty.Monty(
-            binary_path=self.binary,
-            min_processes=1,
-            max_processes=self._most,
-            feed_duration_limit_grace=_CLOCK_GRACE_S,
-            turn_duration_limit_grace=_CLOCK_GRACE_S,
-        )
-        self._started.enter_context(self._pool)
+        walled = self._started.enter_context(walled_binary())
+        if walled is not None:
+            try:
+                self._pool = self._start(walled)
+            except (monty.MontyError, RuntimeError) as error:
+                _log.warning("Monty runs without walls of the kernel: %s", error)
+            else:
+                self.binary = walled
+                return
+        self._pool = self._start(None)
+
+    def _start(self, binary: Path | None) -> monty.Monty:
+        """Start a pool, and see that a worker comes of it."""
+        with ExitStack() as starting:
+            pool = starting.enter_context(
+                monty.Monty(
+                    binary_path=binary,
+                    min_processes=1,
+                    max_processes=self._most,
+                    feed_duration_limit_grace=_CLOCK_GRACE_S,
+                    turn_duration_limit_grace=_CLOCK_GRACE_S,
+                )
+            )
+            with pool.checkout(script_name="code"):
+                pass
+            self._started.push(starting.pop_all())
+        return pool
 
     def end(self) -> None:
         self._started.close()

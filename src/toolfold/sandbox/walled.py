@@ -1,53 +1,55 @@
-"""Monty's workers behind Landlock and seccomp, where this system has them.
+"""A program that starts Monty's workers behind Landlock and seccomp, where this system has them.
 
 Monty needs no walls to be a sandbox. These are for the day on which it has a hole.
 """
 
-import logging
+import os
 import shlex
-import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-_TRIAL_S: Final = 20.0
+from toolfold.sandbox.cpython.kernel import missing_walls
+
 _SOURCE: Final = str(Path(__file__).parents[2])
-_log = logging.getLogger(__name__)
 
 
 @contextmanager
 def walled_binary() -> Iterator[Path | None]:
-    """Yield a program that starts a worker behind walls; None where that does not work."""
+    """Yield the program; None where there are no walls. Whether it works, only a worker shows.
+
+    It is a file in memory, so that nothing is left behind however this process ends.
+    """
     binary = Path(sysconfig.get_path("scripts"), "monty")
-    if sys.platform != "linux" or not binary.is_file():
+    if sys.platform != "linux" or missing_walls() or not binary.is_file():
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="toolfold-") as directory:
-        script = Path(directory, "monty")
-        boot = (
-            f"import sys; sys.path.insert(0, {_SOURCE!r}); "
-            "from toolfold.sandbox.launcher import main; main()"
-        )
-        command = shlex.join([sys.executable, "-I", "-S", "-B", "-c", boot, str(binary)])
-        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
-        script.chmod(0o700)
-        yield script if _works(script) else None
-
-
-def _works(script: Path) -> bool:
-    """Whether a worker starts; if not, that is logged, and Monty is left to itself."""
+    script = _memory_file(_script(binary))
     try:
-        trial = subprocess.run(  # noqa: S603  # our own script
-            [script, "--version"], env={}, capture_output=True, timeout=_TRIAL_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        _log.warning("Monty runs without walls of the kernel: %s", error)
-        return False
-    if trial.returncode:
-        words = trial.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        _log.warning("Monty runs without walls of the kernel: %s", words[:500])
-    return not trial.returncode
+        yield Path(f"/proc/{os.getpid()}/fd/{script}")
+    finally:
+        os.close(script)
+
+
+def _script(binary: Path) -> str:
+    boot = (
+        f"import sys; sys.path.insert(0, {_SOURCE!r}); "
+        "from toolfold.sandbox.launcher import main; main()"
+    )
+    command = shlex.join([sys.executable, "-I", "-S", "-B", "-c", boot, str(binary)])
+    return f'#!/bin/sh\nexec {command} "$@"\n'
+
+
+if sys.platform == "linux":
+
+    def _memory_file(text: str) -> int:
+        """Return a descriptor to read `text` from: what is open to write cannot be executed."""
+        writing = os.memfd_create("monty")
+        try:
+            os.write(writing, text.encode())
+            return os.open(f"/proc/self/fd/{writing}", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            os.close(writing)

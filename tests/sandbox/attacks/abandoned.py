@@ -1,4 +1,4 @@
-"""A host that waits to be killed: it prints the processes of its guest, which computes for ever."""
+"""A host that waits to be killed: it prints the process of its guest, which computes for ever."""
 
 import sys
 from pathlib import Path
@@ -8,20 +8,21 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from attacks.tiers import level_of
-from guests import LIMITS, Host, host_modules
+from attacks.tiers import running
+from guests import LIMITS, Host, host_modules, process_of
 
 from toolfold.jsontypes import Json
-from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.sandbox import GuestCall, Program
 
 
 async def main() -> None:
-    sandbox = CPythonSandbox(LIMITS, workers=1, levels=(level_of(sys.argv[1]),))
-    async with sandbox.running(), sandbox.open(host_modules(), frozenset()) as session:
+    async with (
+        running(sys.argv[1], LIMITS) as sandbox,
+        sandbox.open(host_modules(), frozenset()) as session,
+    ):
 
         async def tell(_call: GuestCall) -> Json:
-            print(session.guest.pid, flush=True)
+            print(process_of(session), flush=True)
             return None
 
         code = "import host\nhost.wait()\nwhile True:\n    pass"

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -23,6 +24,8 @@ SECRET = "s3cr3t-of-the-host"  # the word to look for
 REACHED = "REACHED"  # what the code of an attack prints when something gave way
 NOBODY = 65534
 CHANGED_LIMIT = 17
+_PATIENCE_S = 5.0
+_LOOK_S = 0.01
 
 _VICTIM = """
 import signal, sys, pathlib
@@ -89,6 +92,13 @@ class Outside:
             *self._process_marks(),
             *self._other_marks(),
         ]
+
+    def marks_soon(self) -> list[str]:
+        """As `marks`, but wait for a while: who was killed or signalled takes a moment to show."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not (marks := self.marks()) and time.monotonic() < deadline:
+            select.select([], [], [], _LOOK_S)
+        return marks
 
     def _make_files(self) -> None:
         self.directory.chmod(0o777)

@@ -4,20 +4,19 @@ Everything that is not listed fails with EPERM; a foreign architecture kills the
 """
 
 import struct
-from typing import Final
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOTTY, _ENOSYS = 1, 25, 38
-_X86_64: Final = 0xC000003E
-_X32: Final = 0x40000000
-_PROT_EXEC: Final = 4
-_SET_ID_BITS: Final = 0o6000
-_O_TRUNC: Final = 0o1000
-_WRITING: Final = 0o3
-_THREAD: Final = (0x3D0F00, 0x7D0F00)  # what glibc and musl clone threads with, to the bit
+_X86_64 = 0xC000003E
+_X32 = 0x40000000
+_PROT_EXEC = 4
+_SET_ID_BITS = 0o6000
+_O_TRUNC = 0o1000
+_WRITING = 0o3
+_THREAD = (0x3D0F00, 0x7D0F00)  # what glibc and musl clone threads with, to the bit
 
-_CHANGE_FILES: Final = frozenset({90, 91, 268, 280})  # modes and times
+_CHANGE_FILES = frozenset({90, 91, 268, 280})  # modes and times
 _Step = tuple[int, int, int, int]
 
 # Reading and writing what is open already, or what Landlock and the mounts let it open.
@@ -90,7 +89,7 @@ def _conditional() -> dict[int, list[_Step]]:
 
 
 # mmap, mprotect, execve, arch_prctl, set_tid_address
-_STARTING: Final[dict[int, list[_Step]]] = {
+_STARTING: dict[int, list[_Step]] = {
     number: [(_RETURN, 0, 0, _ALLOW)] for number in (9, 10, 59, 158, 218)
 }
 

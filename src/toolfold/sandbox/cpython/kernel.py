@@ -1,33 +1,48 @@
-"""The system calls that raise the walls, by ctypes. Standard library only."""
+"""The system calls that raise the walls, by ctypes. Standard library only.
+
+Every worker of Monty starts by way of this module, so it imports next to nothing.
+"""
 
 import ctypes
 import os
 import struct
-from collections.abc import Sequence
-from typing import Final
+import sys
 
 from toolfold.sandbox.cpython import bpf
 
-NEW_MOUNTS: Final = 0x00020000
-NEW_CGROUP: Final = 0x02000000
-NEW_NAMES: Final = 0x04000000
-NEW_IPC: Final = 0x08000000
-NEW_USERS: Final = 0x10000000
-NEW_PIDS: Final = 0x20000000
-NEW_NET: Final = 0x40000000
-ALL_NEW: Final = NEW_MOUNTS | NEW_CGROUP | NEW_NAMES | NEW_IPC | NEW_USERS | NEW_PIDS | NEW_NET
+NEW_MOUNTS = 0x00020000
+NEW_CGROUP = 0x02000000
+NEW_NAMES = 0x04000000
+NEW_IPC = 0x08000000
+NEW_USERS = 0x10000000
+NEW_PIDS = 0x20000000
+NEW_NET = 0x40000000
+ALL_NEW = NEW_MOUNTS | NEW_CGROUP | NEW_NAMES | NEW_IPC | NEW_USERS | NEW_PIDS | NEW_NET
 
 READ_ONLY, NO_SET_ID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
 
-_CLONE_PIDFD: Final = 0x1000
+_CLONE_PIDFD = 0x1000
 _SYS_CLONE, _SYS_PIVOT_ROOT, _SYS_CAPSET, _SYS_SECCOMP = 56, 155, 126, 317
 _SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
 _PR_PDEATHSIG, _PR_DUMPABLE, _PR_NO_NEW_PRIVS = 1, 4, 38
-_MNT_DETACH: Final = 2
-_M_ARENA_MAX: Final = -8
+_MNT_DETACH = 2
+_M_ARENA_MAX = -8
 
-_libc = ctypes.CDLL(None, use_errno=True)
+if sys.platform == "linux":
+    _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def missing_walls() -> str | None:
+    """Say which wall this system lacks for certain; None if all may be there."""
+    if sys.platform != "linux":
+        return f"only Linux has the walls that it needs, and this is {sys.platform}"
+    machine = os.uname().machine
+    if machine != "x86_64" or sys.maxsize < 1 << 32:
+        return f"its list of system calls is that of x86-64, and this is {machine}"
+    if not landlock_version():
+        return "this kernel has no Landlock, or it is switched off"
+    return None
 
 
 def _checked(result: int, what: str) -> int:
@@ -122,7 +137,7 @@ def landlock_version() -> int:
 
 
 def restrict_files(
-    readable: list[str], writable: list[str], executable: Sequence[str] = ()
+    readable: list[str], writable: list[str], executable: tuple[str, ...] = ()
 ) -> None:
     """Let this process read below `readable`, read and write below `writable`, and no more.
 

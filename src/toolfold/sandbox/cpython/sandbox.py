@@ -6,8 +6,6 @@ ready. Programs and calls go over a socket that the event loop reads itself.
 
 import asyncio
 import math
-import platform
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
@@ -22,8 +20,9 @@ from anyio.abc import TaskGroup
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, RunError, ToolfoldError, ValueRejected
-from toolfold.sandbox.cpython import frames, kernel
+from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
+from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import (
     Guest,
@@ -122,17 +121,6 @@ class CPythonSandbox:
                 yield session
             finally:
                 session.close()
-
-
-def missing_walls() -> str | None:
-    """Say which wall this system lacks for certain; None if all may be there."""
-    if sys.platform != "linux":
-        return "only Linux has the walls that it needs"
-    if platform.machine() != "x86_64" or sys.maxsize < 1 << 32:
-        return f"there is no list of system calls for {platform.machine()}"
-    if not kernel.landlock_version():
-        return "this kernel has no Landlock, or it is switched off"
-    return None
 
 
 class CPythonSession:
