@@ -4,6 +4,7 @@ import os
 import signal
 from collections import namedtuple
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,7 @@ from guests import (
     value_of,
 )
 
+from toolfold.errors import RunCrashed
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.sandbox import GuestCall, Program
@@ -310,6 +312,44 @@ async def test_files_that_the_host_makes_up_are_read_like_any(
     assert outcome.value == value
 
 
+class Counting:
+    """Files that count how often they were read since somebody else had a turn."""
+
+    def __init__(self) -> None:
+        self.since, self.most, self.all = 0, 0, 0
+
+    def entries(self, path: str) -> None:
+        return None
+
+    def read(self, path: str) -> str:
+        self.since, self.all = self.since + 1, self.all + 1
+        self.most = max(self.most, self.since)
+        return "x" * 1000
+
+    async def be_somebody_else(self) -> None:
+        while True:
+            self.since = 0
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_who_asks_for_files_without_end_leaves_others_their_turn(
+    cpython: CPythonSandbox,
+) -> None:
+    files = Counting()
+    code = (
+        "import os, struct\nasked = b''.join(struct.pack('<IB', len(q), 6) + q for q in "
+        "[b'[%d,\"read\",\"/a\"]' % n for n in range(1000, 1200)])\nos.write(3, asked)\nopen('/b').read()"
+    )
+    async with anyio.create_task_group() as others:
+        others.start_soon(files.be_somebody_else)
+        async with cpython.open({}, frozenset(), files=files) as session:
+            await run_in(session, code)
+        others.cancel_scope.cancel()
+
+    assert files.all == 201
+    assert files.most == 1
+
+
 @pytest.mark.parametrize("code", ["open('/servers/none')", "open('/servers/index.txt', 'w')"])
 async def test_files_that_are_not_there_cannot_be_opened(
     cpython: CPythonSandbox, code: str
@@ -343,6 +383,33 @@ async def test_a_killed_zygote_costs_nothing_but_time() -> None:
             assert await value_of(sandbox, "1") == 1
             assert await value_of(sandbox, "2") == 2
             assert await value_of(sandbox, "3") == 3
+
+
+async def test_a_run_whose_zygote_is_killed_says_so_and_the_next_works() -> None:
+    async with running_sandbox(tier="cpython", workers=2) as sandbox:
+
+        async def kill(call: GuestCall) -> Json:
+            os.kill(sandbox._pool._zygote._process.pid, signal.SIGKILL)
+            await anyio.sleep_forever()
+
+        with anyio.fail_after(20):
+            code = "import host\nhost.wait()"
+            assert await failure_kind(sandbox, code, Host({"wait": kill})) == "crash"
+            assert await value_of(sandbox, "1") == 1
+
+
+async def test_a_zygote_that_dies_again_and_again_ends_nothing_but_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running_sandbox(tier="cpython", workers=2) as sandbox:
+        with monkeypatch.context() as broken:
+            broken.setattr("toolfold.sandbox.cpython.pool._BOOT", "raise SystemExit(1)")
+            os.kill(sandbox._pool._zygote._process.pid, signal.SIGKILL)
+            for _ in range(3):
+                with suppress(RunCrashed):
+                    await run(sandbox, "1")
+        with anyio.fail_after(20):
+            assert await value_of(sandbox, "1") == 1
 
 
 async def test_a_guest_that_died_while_it_waited_is_not_given_out(cpython: CPythonSandbox) -> None:

@@ -6,11 +6,12 @@ Monty needs no walls to be a sandbox. These are for the day on which it has a ho
 import os
 import shlex
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from pydantic_monty._binary import find_monty_binary  # which is looked for in many places
 
 from toolfold.sandbox.cpython.kernel import missing_walls
 
@@ -23,18 +24,17 @@ def walled_binary() -> Iterator[Path | None]:
 
     It is a file in memory, so that nothing is left behind however this process ends.
     """
-    binary = Path(sysconfig.get_path("scripts"), "monty")
-    if sys.platform != "linux" or missing_walls() or not binary.is_file():
+    if sys.platform != "linux" or missing_walls():
         yield None
         return
-    script = _memory_file(_script(binary))
+    script = _memory_file(_script(find_monty_binary()))
     try:
         yield Path(f"/proc/{os.getpid()}/fd/{script}")
     finally:
         os.close(script)
 
 
-def _script(binary: Path) -> str:
+def _script(binary: str | Path) -> str:
     boot = (
         f"import sys; sys.path.insert(0, {_SOURCE!r}); "
         "from toolfold.sandbox.launcher import main; main()"

@@ -225,6 +225,7 @@ FRAMES: Final = [
         ("a module of the host's", "send(3, b'[1,\"os\"]')" + _WAIT),
         ("a file of the host's", "send(6, b'[1,\"read\",\"/etc/passwd\"]')" + _WAIT),
         ("a file by a way around", "send(6, b'[1,\"read\",\"/servers/../../etc/passwd\"]')" + _WAIT),
+        ("files of the host without end", "n = 0\nwhile True:\n    n += 1\n    send(6, b'[%d,\"read\",\"/a\"]' % n)"),
         ("something else of a file", "send(6, b'[1,\"write\",\"/servers/x\"]')" + _WAIT),
         ("output without end", "while True:\n    send(5, b'x' * 65_536)"),
         ("output of nothing without end", "while True:\n    send(5, b'')"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -28,6 +29,7 @@ from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_li
 
 _LARGE_BYTES: Final = 262_144
 _SLACK_NODES: Final = 64
+_QUESTIONS: Final = 256  # a thread waits for its answer before it asks again
 _ASKED_BESIDES: Final = 100_000  # imports and files: far more than any program needs
 
 
@@ -78,6 +80,7 @@ class Conversation:
         self._lines = 0
         self._calls = 0
         self._besides = 0
+        self._questions: deque[tuple[int, str, str]] = deque()
         self._sleeping = 0
         self._slept_s = 0.0
         self._end: bytes | None = None
@@ -205,7 +208,20 @@ class Conversation:
 
     def _take_file(self, payload: bytes) -> None:
         call_id, what, path = self._asked(payload, int, str, str)
-        self._clock.wait()
+        self._questions.append((call_id, what, path))
+        if len(self._questions) > _QUESTIONS:
+            raise FrameBreach("more questions than it can have threads")
+        if len(self._questions) == 1:
+            self._loop.call_soon(self._answer_question)
+
+    def _answer_question(self) -> None:
+        """Answer one question; others have their turn before the next.
+
+        The clock of the guest goes on meanwhile, because it is for the guest that we work.
+        """
+        if self._has_ended:
+            return
+        call_id, what, path = self._questions.popleft()
         files = self._offer.files
         answer: Any = None
         if files is not None and what == "entries":
@@ -213,7 +229,10 @@ class Conversation:
             answer = None if entries is None else list(entries)
         elif files is not None:
             answer = files.read(path)
+        self._clock.wait()
         self.answer(call_id, answer)
+        if self._questions:
+            self._loop.call_soon(self._answer_question)
 
     def _asked(self, payload: bytes, *kinds: type) -> list[Any]:
         self._besides += 1

@@ -128,7 +128,8 @@ def drop_capabilities() -> None:
 
 def use_one_arena() -> None:
     """Allocate from one place: an arena for each thread reserves 64 MB of address space."""
-    _libc.mallopt(_M_ARENA_MAX, 1)
+    if hasattr(_libc, "mallopt"):  # musl has one arena anyway
+        _libc.mallopt(_M_ARENA_MAX, 1)
 
 
 def landlock_version() -> int:

@@ -68,7 +68,9 @@ class Guest:
     @property
     def is_alive(self) -> bool:
         """Whether the process has not ended."""
-        return not select.select([self.descriptor], [], [], 0)[0]
+        poll = select.poll()  # select() takes no numbers above 1,023
+        poll.register(self.descriptor, select.POLLIN)
+        return not poll.poll(0)
 
     @property
     def cpu_s(self) -> float:
@@ -127,7 +129,10 @@ class Zygote:
             WallsMissing: It does not.
             RunCrashed: The zygote does not answer.
         """
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise RunCrashed(f"No guest can be started: {error}.") from error
         try:
             with theirs, self._turn:
                 self._control.settimeout(_SPAWN_S)
@@ -150,6 +155,11 @@ class Zygote:
         ours.setblocking(False)
         return guest
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
     def close(self) -> None:
         """End it, and with it every guest."""
         self._control.close()
@@ -164,7 +174,7 @@ def _await_ready(bridge: socket.socket) -> None:
     bridge.settimeout(_SPAWN_S)
     received = b""
     try:
-        while len(received) < HEADER.size or len(received) < sum(HEADER.unpack_from(received)[:1]):
+        while not _is_whole(received):
             chunk = bridge.recv(8_192)
             if not chunk:
                 raise WallsMissing("the guest died before it was ready")
@@ -173,6 +183,11 @@ def _await_ready(bridge: socket.socket) -> None:
         raise WallsMissing(f"the guest did not get ready: {error}") from error
     if HEADER.unpack_from(received)[1] != frames.READY:
         raise WallsMissing(received[HEADER.size :].decode("utf-8", "replace"))
+
+
+def _is_whole(received: bytes) -> bool:
+    size = HEADER.size
+    return len(received) >= size and len(received) >= size + HEADER.unpack_from(received)[0]
 
 
 @cache
@@ -243,7 +258,8 @@ class GuestPool:
     def _take_ready(self) -> Guest | None:
         while self._ready:
             guest = self._ready.popleft()
-            if guest.is_alive:
+            # Guests die with their zygote, but not at the same moment.
+            if guest.is_alive and self._zygote is not None and self._zygote.is_alive:
                 return guest
             guest.close()
         return None
@@ -253,7 +269,7 @@ class GuestPool:
             assert self._emptied is not None  # noqa: S101
             await self._emptied.wait()
             self._emptied = anyio.Event()
-            with suppress(WallsMissing):
+            with suppress(WallsMissing, RunCrashed):  # who takes the next one hears of it
                 while len(self._ready) < self._wanted:
                     self._ready.append(await self._spawn())
 
@@ -285,7 +301,7 @@ class GuestPool:
             try:
                 zygote = Zygote(level, cpu_s=self._cpu_s)
                 zygote.spawn().close()
-            except (WallsMissing, RunCrashed) as error:
+            except (WallsMissing, RunCrashed, OSError) as error:
                 faults.append(f"{level}: {error}")
                 if zygote is not None:
                     zygote.close()
