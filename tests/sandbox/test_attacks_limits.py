@@ -10,7 +10,7 @@ import anyio
 import pytest
 from attacks.bombs import BOMBS, SOURCES, Bomb
 from attacks.lies import CALLS, FRAMES, OBJECTS, VALUES
-from attacks.tiers import TIERS, TIGHT, running, unhurried
+from attacks.tiers import TIERS, TIGHTER, running, unhurried
 from guests import Host, run, value_of
 
 from toolfold.errors import CodeRejected
@@ -29,19 +29,19 @@ AT_LENGTH = pytest.param("landlock", marks=pytest.mark.soak)
 async def tier(
     request: pytest.FixtureRequest, anyio_backend: str
 ) -> AsyncIterator[tuple[str, Sandbox]]:
-    async with running(request.param) as sandbox:
+    async with running(request.param, TIGHTER) as sandbox:
         yield request.param, sandbox
 
 
 @pytest.fixture(scope="module", params=["monty", "namespaces", AT_LENGTH])
 async def sandbox(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Sandbox]:
-    async with running(request.param) as sandbox:
+    async with running(request.param, TIGHTER) as sandbox:
         yield sandbox
 
 
 @pytest.fixture(scope="module", params=["namespaces", AT_LENGTH])
 async def cpython(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Sandbox]:
-    async with running(request.param) as sandbox:
+    async with running(request.param, TIGHTER) as sandbox:
         yield sandbox
 
 
@@ -101,11 +101,11 @@ async def test_hostile_source_is_refused_or_run(sandbox: Sandbox, source: str) -
 
 def assert_plain(outcome: GuestOutcome, host: Host) -> None:
     """See that all that came out is JSON within the budgets, and that text can be encoded."""
-    assert len(host.calls) <= TIGHT.calls
+    assert len(host.calls) <= TIGHTER.calls
     for value in (outcome.value, *([*call.args, call.kwargs] for call in host.calls)):
-        assert nodes(value) <= 2 * TIGHT.value_nodes
-        assert len(json.dumps(value)) <= 8 * TIGHT.value_bytes
-    assert len(outcome.output) <= TIGHT.output_bytes
+        assert nodes(value) <= 2 * TIGHTER.value_nodes
+        assert len(json.dumps(value)) <= 8 * TIGHTER.value_bytes
+    assert len(outcome.output) <= TIGHTER.output_bytes
     if outcome.failure:
         assert outcome.failure.message
         assert len(outcome.failure.message) <= 20_000

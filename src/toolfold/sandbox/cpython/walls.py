@@ -78,12 +78,18 @@ class Walls:
         else:
             self._threads = 256 + _count_threads()
         if os.geteuid() == 0:
+            self._become_nobody()
+            kernel.be_readable(True)  # or its children could not map their users
+        kernel.gain_nothing()
+
+    def _become_nobody(self) -> None:
+        try:
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
-            self._outside = (NOBODY, NOBODY)
-            kernel.be_readable(True)  # or its children could not map their users
-        kernel.gain_nothing()
+        except OSError as error:
+            raise OSError(error.errno, "root cannot become nobody here") from error
+        self._outside = (NOBODY, NOBODY)
 
     def enclose(self, bridge: int, *, cpu_s: int) -> int:
         """Raise all walls around this guest, which has nothing left but `bridge`; return it."""
