@@ -1,5 +1,7 @@
 """Which interpreter runs a program, and what happens where there is only one."""
 
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -153,6 +155,22 @@ async def test_a_cpython_that_fails_to_start_leaves_the_advice_for_monty(
     assert "Line 2: class inheritance is not supported in this sandbox" in result.text
     assert state[0] is False
     assert "no such wall" in state[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is the reason")
+async def test_on_another_processor_it_is_off_and_says_why(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*ours[:4], "aarch64")))
+
+    async with running({}) as toolfold:
+        state = await toolfold.app.tiers.examine()
+        result = await toolfold.run("x = 1\nclass A(dict): pass")
+
+    assert state[0] is False
+    assert "x86-64, and this is aarch64" in state[1]
+    assert "Line 2: class inheritance is not supported in this sandbox" in result.text
 
 
 async def test_cpython_says_how_it_stands() -> None:
