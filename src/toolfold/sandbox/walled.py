@@ -15,6 +15,7 @@ from pydantic_monty._binary import find_monty_binary  # which is looked for in m
 
 from toolfold.sandbox.cpython.kernel import missing_walls
 
+_MFD_EXEC: Final = 0x10  # hardened systems want to be told that a file in memory is a program
 _SOURCE: Final = str(Path(__file__).parents[2])
 
 
@@ -47,7 +48,10 @@ if sys.platform == "linux":
 
     def _memory_file(text: str) -> int:
         """Return a descriptor to read `text` from: what is open to write cannot be executed."""
-        writing = os.memfd_create("monty")
+        try:
+            writing = os.memfd_create("monty", os.MFD_CLOEXEC | _MFD_EXEC)
+        except OSError:  # a kernel that does not ask
+            writing = os.memfd_create("monty")
         try:
             os.write(writing, text.encode())
             return os.open(f"/proc/self/fd/{writing}", os.O_RDONLY | os.O_CLOEXEC)
