@@ -10,7 +10,7 @@ import anyio
 import pytest
 from attacks.bombs import BOMBS, SOURCES, Bomb
 from attacks.lies import CALLS, FRAMES, OBJECTS, VALUES
-from attacks.tiers import TIERS, TIGHTER, running, unhurried
+from attacks.tiers import TIGHTER, running, unhurried
 from guests import Host, run, value_of
 
 from toolfold.errors import CodeRejected
@@ -25,7 +25,7 @@ Row = tuple[str, str]
 AT_LENGTH = pytest.param("landlock", marks=pytest.mark.soak)
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=["monty", "namespaces", AT_LENGTH])
 async def tier(
     request: pytest.FixtureRequest, anyio_backend: str
 ) -> AsyncIterator[tuple[str, Sandbox]]:
@@ -70,6 +70,17 @@ async def test_what_takes_too_much_is_ended_and_the_next_run_works(
     kind = outcome.failure.kind if outcome.failure else "ends"
     # On a busy machine the clock may come before any other limit.
     assert kind in {*bomb.kinds.split(), "timeout"}, outcome
+
+
+async def test_without_namespaces_threads_and_files_are_bounded_as_well() -> None:
+    """Here alone the levels differ: limits count the user's threads, and there is no disk."""
+    few = [bomb for bomb in BOMBS if any(word in bomb.name for word in ("thread", "fork", "file"))]
+    assert len(few) > 3
+    async with running("landlock", TIGHTER) as sandbox:
+        for bomb in few:
+            outcome = await ended(sandbox, bomb.code, Host())
+            kind = outcome.failure.kind if outcome.failure else "ends"
+            assert kind in {*bomb.kinds.split(), "timeout"}, (bomb.name, outcome)
 
 
 @each([*VALUES, *OBJECTS, *CALLS])
