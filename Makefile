@@ -46,6 +46,7 @@ check: setup ## format, lint, types, layers
 bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios that are committed
 	@$(PY) bench/run.py $(ARGS)
 	@$(PY) bench/start.py
+	@$(PY) bench/sandbox.py
 	@$(PY) bench/discovery.py
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py

@@ -26,6 +26,7 @@ from toolfold.embedding import MiniLmEmbedder
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.checker import MontyChecker
@@ -89,7 +90,7 @@ async def null_runtime(
     runtime = Runtime(
         catalog=catalog,
         discovery=DiscoveryModule(catalog, Meaning(MiniLmEmbedder(), directory)),
-        sandbox=sandbox,
+        tiers=Tiers(sandbox, None),
         checker=checker,
         limits=limits,
         waiting=WaitingRuns(1),

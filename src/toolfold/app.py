@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +22,12 @@ from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
+from toolfold.errors import RunCrashed
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
@@ -51,6 +53,7 @@ from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
+from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
 
@@ -66,6 +69,7 @@ class App:
     catalog: Catalog
     discovery: DiscoveryModule
     runtime: Runtime
+    tiers: Tiers
     pinned: PinnedCalls
     shared: "Shared"
 
@@ -74,7 +78,8 @@ class App:
 class Shared:
     """What all apps of one process use together."""
 
-    sandbox: MontySandbox
+    monty: MontySandbox
+    cpython: CPythonSandbox
     upstreams: UpstreamPool
     embedder: Embedder
     waiting: WaitingRuns
@@ -86,7 +91,8 @@ class Shared:
 async def running_shared(config: Config) -> AsyncIterator[Shared]:
     """Start what apps share; `config` is the one of the process itself."""
     settings = config.settings
-    sandbox = MontySandbox(settings.limits, workers=settings.workers)
+    monty = MontySandbox(settings.limits, workers=settings.workers)
+    cpython = CPythonSandbox(settings.limits, workers=settings.workers)
     cache = ListingCache(config.directories.cache)
     logins = Logins(config.directories)
     logs = config.directories.state / "logs"
@@ -119,11 +125,13 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         journal.running(),
         running_memories(config, embedder) as memories,
         children.remembered(),
-        sandbox.running(),
+        monty.running(),
+        cpython.running(),
         upstreams.running(),
     ):
         yield Shared(
-            sandbox=sandbox,
+            monty=monty,
+            cpython=cpython,
             upstreams=upstreams,
             embedder=embedder,
             waiting=WaitingRuns(settings.workers // 2),
@@ -140,7 +148,11 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             yield app
         return
     limits = config.settings.limits
-    checker = MontyChecker(time_limit_s=limits.check_time_s, memory_bytes=limits.memory_bytes)
+    checker = MontyChecker(
+        time_limit_s=limits.check_time_s,
+        memory_bytes=limits.memory_bytes,
+        binary=shared.monty.binary,
+    )
 
     def refresh() -> None:
         catalog.refresh()
@@ -162,10 +174,15 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(catalog, meaning)
+        tiers = Tiers(
+            shared.monty.within(limits),
+            shared.cpython.within(limits),
+            setting=config.settings.sandbox,
+        )
         runtime = Runtime(
             catalog=catalog,
             discovery=discovery,
-            sandbox=shared.sandbox.within(limits),
+            tiers=tiers,
             checker=checker,
             limits=limits,
             waiting=shared.waiting,
@@ -177,16 +194,24 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             anyio.create_task_group() as background,
         ):
             background.start_soon(checker.warm)
+            if config.settings.sandbox == "cpython":
+                background.start_soon(_warm, shared.cpython)
             background.start_soon(meaning.keep_learning)
             yield App(
                 config=config,
                 catalog=catalog,
                 discovery=discovery,
                 runtime=runtime,
+                tiers=tiers,
                 pinned=PinnedCalls(catalog, shared.journal),
                 shared=shared,
             )
             background.cancel_scope.cancel()
+
+
+async def _warm(cpython: CPythonSandbox) -> None:
+    with suppress(RunCrashed):  # whoever runs code will hear of it
+        await cpython.warm()
 
 
 def guest_place(config: Config) -> Place:

@@ -31,6 +31,7 @@ async def app(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> A
         config_file=write_config(place / "mcp.json", servers),
         cwd=place,
         environ={"PATH": os.environ["PATH"], "HOME": str(place)},
+        overrides={"sandbox": "monty"},  # the tables know what it lacks
     )
     async with running_app(config) as app:
         await app.catalog.learn()

@@ -94,3 +94,21 @@ async def test_runs_at_the_same_time_do_not_mix(running: MakeApp) -> None:
                 tasks.start_soon(run, number)
 
     assert outputs == {number: str(number) for number in range(20)}
+
+
+async def test_others_go_on_while_long_code_is_read(running: MakeApp) -> None:
+    turns = 0
+
+    async def go_on() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    async with running({}) as toolfold, anyio.create_task_group() as others:
+        others.start_soon(go_on)
+        plan = await toolfold.app.runtime._plan("x\n" * 50_000)
+        others.cancel_scope.cancel()
+
+    assert plan.names == {"x"}
+    assert turns > 100

@@ -9,6 +9,10 @@ from support import MakeApp, Running, test_server
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.settings import Config, load_config
+from toolfold.sandbox.cpython.kernel import missing_walls
+
+needs_walls = pytest.mark.skipif(missing_walls() is not None, reason=str(missing_walls()))
+IN_BOTH = pytest.mark.parametrize("sandbox", ["monty", pytest.param("cpython", marks=needs_walls)])
 
 NAMED = """
 import memory
@@ -29,8 +33,11 @@ print(memory.health().status, memory.health().count)
 """
 
 
-async def test_verbs_are_called_as_functions_and_give_named_tuples(running: MakeApp) -> None:
-    async with running({}) as app:
+@IN_BOTH
+async def test_verbs_are_called_as_functions_and_give_named_tuples(
+    running: MakeApp, sandbox: str
+) -> None:
+    async with running({}, sandbox=sandbox) as app:
         result = await app.run(NAMED)
 
     assert result.error is None
@@ -41,6 +48,33 @@ async def test_verbs_are_called_as_functions_and_give_named_tuples(running: Make
     assert rest == ["1", "True True True", "ok 0"]
 
 
+LOOKS = """
+import graph, memory
+
+found = memory.search("notes", 3)
+best = found.memories[0]
+print(found, [best], best.preview, best[1] == best.preview, found.total)
+memories, total, query = found
+print(memory.get(best.hash), total, query)
+print(graph.create_entity("Ada", "person", ["wrote notes"]).entity_type)
+print(graph.search_graph("Ada", 1), graph.neighbors("Ada", 2), graph.open_nodes(["Ada"]))
+"""
+
+
+@needs_walls
+async def test_results_look_the_same_in_both_interpreters(running: MakeApp) -> None:
+    shown = []
+    for sandbox in ("monty", "cpython"):
+        async with running({}, sandbox=sandbox) as app:
+            await app.run("import memory\nmemory.store('Notes on the engine', created=0)")
+            result = await app.run(LOOKS)
+        assert (result.error, result.tier) == (None, sandbox)
+        shown.append(result.output)
+
+    assert shown[0] == shown[1]
+    assert shown[0].startswith("CompactSearchResult(memories=(CompactMemory(hash='")
+
+
 GATHER = """
 import asyncio, memory
 
@@ -49,8 +83,9 @@ print(len(set(names)), memory.search_by_tag("many").total)
 """
 
 
-async def test_fifty_notes_are_stored_at_once(running: MakeApp) -> None:
-    async with running({}) as app:
+@IN_BOTH
+async def test_fifty_notes_are_stored_at_once(running: MakeApp, sandbox: str) -> None:
+    async with running({}, sandbox=sandbox) as app:
         result = await app.run(GATHER)
 
     assert (result.error, result.output) == (None, "50 50\n")
@@ -68,8 +103,9 @@ print(memory.health().count)
 """
 
 
-async def test_failures_are_caught_as_runtime_errors(running: MakeApp) -> None:
-    async with running({}) as app:
+@IN_BOTH
+async def test_failures_are_caught_as_runtime_errors(running: MakeApp, sandbox: str) -> None:
+    async with running({}, sandbox=sandbox) as app:
         result = await app.run(ERRORS)
 
     assert result.error is None
@@ -80,8 +116,9 @@ async def test_failures_are_caught_as_runtime_errors(running: MakeApp) -> None:
     assert count == "0"
 
 
-async def test_the_last_value_is_shown_as_json_with_names(running: MakeApp) -> None:
-    async with running({}) as app:
+@IN_BOTH
+async def test_the_last_value_is_shown_as_json_with_names(running: MakeApp, sandbox: str) -> None:
+    async with running({}, sandbox=sandbox) as app:
         await app.run("import memory\nmemory.store('a fox', tags='t', created=0)")
         shown = await app.run("import memory\nmemory.search('fox')")
 

@@ -1,15 +1,19 @@
 """Run guest code in a sandbox with a host that remembers what it was asked."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import anyio
+import pytest
 
 from toolfold.config.settings import Limits
-from toolfold.errors import ToolFailed
+from toolfold.errors import RunCrashed, ToolFailed
 from toolfold.execution.plan import make_plan
 from toolfold.jsontypes import Json
+from toolfold.sandbox.cpython.pool import Level
+from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import (
     GuestCall,
@@ -56,11 +60,44 @@ def host_modules() -> Modules:
     return {"host": lambda: GuestModule(functions=functions, stub=stub)}
 
 
+Running = Callable[..., AbstractAsyncContextManager[Sandbox]]
+
+
 @asynccontextmanager
-async def running_sandbox(*, workers: int = 2, **limits: object) -> AsyncIterator[MontySandbox]:
-    sandbox = MontySandbox(replace(LIMITS, **limits), workers=workers)  # type: ignore[arg-type]
-    async with sandbox.running():
-        yield sandbox
+async def running_sandbox(
+    *, tier: str = "monty", workers: int = 2, level: Level = "namespaces", **limits: object
+) -> AsyncIterator[Any]:
+    """Run a sandbox; skip the test where this machine lacks its walls."""
+    bounds = replace(LIMITS, **limits)  # type: ignore[arg-type]
+    if tier == "monty":
+        monty = MontySandbox(bounds, workers=workers)
+        async with monty.running():
+            yield monty
+    else:
+        cpython = CPythonSandbox(bounds, workers=workers, levels=(level,))
+        async with cpython.running():
+            try:
+                await cpython.warm()
+            except RunCrashed as error:
+                pytest.skip(str(error))
+            yield cpython
+
+
+@asynccontextmanager
+async def sharing(
+    cpython: CPythonSandbox, *, workers: int = 2, **limits: object
+) -> AsyncIterator[CPythonSandbox]:
+    """Give a sandbox with limits of its own that uses the processes of another."""
+    other = cpython.within(replace(LIMITS, **limits))  # type: ignore[arg-type]
+    other._places = anyio.CapacityLimiter(workers)
+    yield other
+
+
+def process_of(session: Any) -> int:
+    """Return the number of the process that a session runs in."""
+    if isinstance(session, CPythonSession):
+        return session.guest.pid
+    return int(session._native.worker_pid or 0)
 
 
 async def run(sandbox: Sandbox, code: str, host: Host | None = None) -> GuestOutcome:

@@ -296,6 +296,7 @@ PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = Kind(
     '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
 )
+SANDBOX = Kind('"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable)
 SURFACE = Kind('"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable)
 OWN_TEXT = Kind("a text", _take_text, _incomparable)
 ZONE = Kind('the name of a time zone, such as "Europe/Zurich"', _take_zone, _incomparable)

@@ -25,6 +25,7 @@ from toolfold.config.layers import (
     OWN_NAMES,
     OWN_TEXT,
     PORT,
+    SANDBOX,
     SCOPE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
@@ -177,6 +178,9 @@ class Settings:
 
     tools: str = "code"
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
+
+    sandbox: str = "auto"
+    """Which interpreter runs code: `monty`, `cpython`, or whichever fits, `auto`."""
 
     memory: MemorySettings = field(default_factory=MemorySettings)
 
@@ -352,6 +356,7 @@ def _schema() -> Schema:
         ("require_keys",): Setting(OWN_FLAG, settings.require_keys),
         ("request_time_s",): Setting(AMOUNT, settings.request_time_s),
         ("tools",): Setting(SURFACE, settings.tools),
+        ("sandbox",): Setting(SANDBOX, settings.sandbox),
     }
     memory = {
         ("memory", name): Setting(kind, getattr(settings.memory, name))

@@ -10,7 +10,7 @@ from toolfold.errors import NotFound
 from toolfold.execution.gaps import MISSING_BUILTINS, MISSING_NAMES
 from toolfold.execution.reading import ToolNames
 
-_AVAILABLE = (
+AVAILABLE = (
     *("asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses"),
     *("datetime", "decimal", "functools", "hashlib", "itertools", "json", "math", "os", "pathlib"),
     *("random", "re", "sys", "time", "tomllib", "typing", "unicodedata"),
@@ -41,7 +41,7 @@ def about_name(name: str, names: ToolNames, defined: Iterable[str]) -> str:
     if name == "datetime":
         return f"{name!r} is not imported. Add `from datetime import datetime`."
     if name in sys.stdlib_module_names:
-        known = name in _AVAILABLE
+        known = name in AVAILABLE
         return f"{name!r} is not imported. Add `import {name}`." if known else _no_module(name)
     if name in _HOME:
         return f"{name!r} is not imported. Add `from {_HOME[name]} import {name}`."
@@ -120,5 +120,5 @@ def _about_spelling(name: str, names: ToolNames) -> str:
 def _no_module(module: str) -> str:
     return (
         f"The module {module!r} is not available in this sandbox. "
-        f"Write what you need from it yourself; available are: {', '.join(_AVAILABLE)}."
+        f"Write what you need from it yourself; available are: {', '.join(AVAILABLE)}."
     )

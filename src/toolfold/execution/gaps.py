@@ -78,6 +78,11 @@ _KEYWORDS: dict[tuple[str, str], str] = {
 }
 
 
+# Of the methods that Python calls by itself, those that Monty calls too.
+_CALLED = frozenset({"__init__", "__repr__", "__str__", "__enter__", "__exit__"})
+_SHORT_CIRCUITS = frozenset({"any", "all"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
     """A construct that the interpreter lacks, and how to write it instead."""
@@ -95,6 +100,38 @@ def find_gaps(nodes: Iterable[ast.AST]) -> tuple[Unsupported, ...]:
             line = getattr(node, "lineno", 1)
             found[line, construct] = Unsupported(line=line, construct=construct, rewrite=rewrite)
     return tuple(sorted(found.values(), key=lambda gap: gap.line))
+
+
+def differs(nodes: Iterable[ast.AST]) -> bool:
+    """Whether the program holds what Monty takes, and then does not do as Python does."""
+    return any(_differs(node) for node in nodes)
+
+
+def _differs(node: ast.AST) -> bool:
+    match node:
+        case ast.ClassDef(body=body):
+            names = [name for member in body for name in _bound_by(member)]
+            return any(name.startswith("__") and name not in _CALLED for name in names)
+        case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as made]):
+            # Generator expressions are lists there: all calls in it would be made.
+            return name in _SHORT_CIRCUITS and any(
+                isinstance(inner, ast.Call) for inner in ast.walk(made)
+            )
+        case _:
+            return False
+
+
+def _bound_by(member: ast.stmt) -> list[str]:
+    """Return what a statement of a class binds: a method, or attributes such as `__slots__`."""
+    match member:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
 
 
 def _gaps_of(node: ast.AST) -> Iterable[tuple[str, str]]:

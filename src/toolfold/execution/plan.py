@@ -2,14 +2,17 @@
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeGuard
 
 from toolfold.errors import CodeRejected
-from toolfold.execution.gaps import Unsupported, find_gaps
+from toolfold.execution.gaps import Unsupported, differs, find_gaps
 
+_AWAITING = frozenset(
+    {"as_completed", "create_task", "ensure_future", "run", "shield", "wait", "wait_for"}
+)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -18,12 +21,16 @@ class Plan:
     """What is known of a program from its text alone."""
 
     source: str
-    tree: ast.Module
+    nodes: tuple[ast.AST, ...]
+    """The whole of its syntax tree, from the top."""
     awaited: frozenset[int]
     imports: frozenset[str]
     names: frozenset[str]
     """Every plain name the code reads or binds."""
     unsupported: tuple[Unsupported, ...]
+    """What Monty lacks."""
+    differs: bool
+    """Whether Monty takes some of it and does not do as Python does."""
 
 
 def make_plan(source: str, *, max_bytes: int) -> Plan:
@@ -41,14 +48,15 @@ def make_plan(source: str, *, max_bytes: int) -> Plan:
     # Offsets are counted in bytes, so every line must end the way both parsers count it.
     source = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     tree = _parse(source)
-    nodes = list(ast.walk(tree))
+    nodes = tuple(ast.walk(tree))
     return Plan(
         source=source,
-        tree=tree,
+        nodes=nodes,
         awaited=_awaited_calls(source, tree),
         imports=frozenset(_imports(nodes)),
         names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         unsupported=find_gaps(nodes),
+        differs=differs(nodes),
     )
 
 
@@ -71,7 +79,7 @@ def _parse(source: str) -> ast.Module:
         ) from error
 
 
-def _imports(nodes: list[ast.AST]) -> Iterator[str]:
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -115,8 +123,8 @@ def _scopes(tree: ast.Module) -> Iterator[list[ast.AST]]:
 def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names: set[str] = set()
     for node in nodes:
-        if isinstance(node, ast.Await):
-            for element in _elements(node.value):
+        for value in _awaited_by(node):
+            for element in _elements(value):
                 if isinstance(element, ast.Call):
                     yield element
                 elif isinstance(element, ast.Name):
@@ -124,6 +132,21 @@ def _awaited_in(nodes: list[ast.AST]) -> Iterator[ast.Call]:
     awaited_names |= _elements_of_awaited_collections(nodes, awaited_names)
     for node in nodes:
         yield from _calls_put_into(node, awaited_names)
+
+
+def _awaited_by(node: ast.AST) -> Sequence[ast.expr]:
+    """Return what a node awaits, or has asyncio await: `create_task(call())` takes no value."""
+    match node:
+        case ast.Await(value=value):
+            return [value]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr=name), args=args):
+            return args if name in _AWAITING else []
+        case ast.Call(func=ast.Attribute(attr="create_task" | "ensure_future"), args=args):
+            return args
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return args if name in _AWAITING - {"run", "wait"} else []
+        case _:
+            return []
 
 
 def _elements(expression: ast.expr) -> Iterator[ast.expr]:

@@ -2,7 +2,7 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -65,7 +65,7 @@ class Reading:
     def __init__(self, plan: Plan, names: ToolNames) -> None:
         self._names = names
         self._lines = plan.source.split("\n")
-        self.nodes = list(ast.walk(plan.tree))
+        self.nodes = plan.nodes
         self.modules, self._imported = _bindings(self.nodes)
         self._calls = [node for node in self.nodes if isinstance(node, ast.Call)]
         self.tool_calls = [(node, tool) for node in self._calls if (tool := self.tool(node.func))]
@@ -255,7 +255,7 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
     return {kind.id for kind in kinds if isinstance(kind, ast.Name)}
 
 
-def _bindings(nodes: list[ast.AST]) -> tuple[dict[str, str], dict[str, str]]:
+def _bindings(nodes: Iterable[ast.AST]) -> tuple[dict[str, str], dict[str, str]]:
     """Return which names stand for modules, and which for functions of modules."""
     modules: dict[str, str] = {}
     functions: dict[str, str] = {}
@@ -289,7 +289,7 @@ def _bound_in(scope: ast.AST) -> set[str]:
     return {*_bound_names(nodes), *declared}
 
 
-def _bound_names(nodes: list[ast.AST]) -> Iterator[str]:
+def _bound_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield every name that the code binds, as often as it does."""
     for node in nodes:
         match node:

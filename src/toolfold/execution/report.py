@@ -62,6 +62,8 @@ class RunResult:
     waits: tuple[str, ...] = ()
     images: tuple[Blob, ...] = ()
     times: Times = field(default_factory=Times)
+    tier: str = ""
+    """The interpreter that ran the code; none if nothing was run."""
     run_id: str = ""
     """Under which the journal knows it."""
 

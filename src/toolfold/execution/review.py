@@ -5,7 +5,9 @@ only findings about tools and undefined names count, and of those about types on
 """
 
 import ast
+import builtins
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -32,6 +34,9 @@ _ARGUMENT_RULES = frozenset(
 _QUOTED = re.compile(r"`([^`]*)`")
 _VIEWS = ("dict_items", "dict_keys", "dict_values", "range")
 
+# Guest code may await there; where it really may not, Python says so before anything runs.
+_AT_THE_TOP = "outside of an asynchronous function"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -41,9 +46,19 @@ class Finding:
     message: str
 
 
-def review(plan: Plan, diagnostics: Iterable[Diagnostic], names: ToolNames) -> list[Finding]:
-    """Return the findings that stop a run, in the order of their lines, each once."""
-    reviewer = _Reviewer(plan, names)
+def review(
+    plan: Plan,
+    diagnostics: Iterable[Diagnostic],
+    names: ToolNames,
+    *,
+    packages: frozenset[str] | None = None,
+) -> list[Finding]:
+    """Return the findings that stop a run, in the order of their lines, each once.
+
+    With `packages` the program has all of Python and these: the checker knows only what Monty has,
+    so that what it says of other modules does not count.
+    """
+    reviewer = _Reviewer(plan, names, packages)
     diagnostics = list(diagnostics)
     misspelt = {found.line for found in diagnostics if found.rule == "unknown-argument"}
     found: dict[Finding, None] = {}
@@ -60,23 +75,27 @@ def review(plan: Plan, diagnostics: Iterable[Diagnostic], names: ToolNames) -> l
 class _Reviewer:
     """Reviews one program."""
 
-    def __init__(self, plan: Plan, names: ToolNames) -> None:
+    def __init__(self, plan: Plan, names: ToolNames, packages: frozenset[str] | None) -> None:
         self._plan = plan
         self._names = names
+        self._has_all = packages is not None
+        self._modules = sys.stdlib_module_names | (packages or frozenset())
         self._reading = Reading(plan, names)
 
     def messages(self, diagnostic: Diagnostic) -> Iterator[str]:
         """Yield what a finding of the checker means for the model."""
         quoted = _QUOTED.findall(diagnostic.message)
         match diagnostic.rule:
-            case "invalid-syntax":
+            case "invalid-syntax" if not (self._has_all and _AT_THE_TOP in diagnostic.message):
                 yield f"SyntaxError: {diagnostic.message}"
             case "unresolved-reference":
                 yield from self._undefined(diagnostic, quoted[0])
             case "unresolved-import":
                 yield from self._bad_import(diagnostic, *quoted)
             case "unresolved-attribute" if diagnostic.message.startswith("Module "):
-                if message := about_attribute(quoted[0], quoted[1], self._names):
+                if not self._is_there(quoted[0]) and (
+                    message := about_attribute(quoted[0], quoted[1], self._names)
+                ):
                     yield message
             case "call-non-callable":
                 yield from self._module_called(diagnostic)
@@ -88,6 +107,8 @@ class _Reviewer:
         for call, tool in self._reading.tool_calls:
             for message in self._misfits(call, tool):
                 yield Finding(line=call.lineno, message=f"{tool.path}: {message}")
+        if self._has_all:
+            return
         for call, function, tool in self._reading.called_back():
             yield Finding(
                 line=call.lineno,
@@ -99,6 +120,8 @@ class _Reviewer:
         reading = self._reading
         if "exec" in self._plan.names or reading.is_annotation(diagnostic):
             return
+        if self._has_all and name in dir(builtins):
+            return
         if not reading.binds(name, diagnostic) and not reading.is_guarded(
             diagnostic.line, "NameError"
         ):
@@ -107,9 +130,19 @@ class _Reviewer:
     def _bad_import(
         self, diagnostic: Diagnostic, module: str, member: str | None = None, *_: str
     ) -> Iterator[str]:
+        if self._is_there(module):
+            return
         expected = ("ImportError", "ModuleNotFoundError")
         if not self._reading.is_guarded(diagnostic.line, *expected):
             yield about_import(module, member, self._names)
+
+    def _is_there(self, module: str) -> bool:
+        """Whether a module of which the checker knows too little is in the real Python."""
+        return (
+            self._has_all
+            and module not in self._names.modules
+            and module.partition(".")[0] in self._modules
+        )
 
     def _module_called(self, diagnostic: Diagnostic) -> Iterator[str]:
         for node in self._reading.nodes:

@@ -4,6 +4,10 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Final
+
+import anyio
+import anyio.to_thread
 
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
@@ -13,7 +17,7 @@ from toolfold.catalog.stubfiles import StubFiles
 from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import BadCall, CodeRejected, ToolfoldError
+from toolfold.errors import BadCall, CodeRejected, RunCrashed, ToolfoldError
 from toolfold.execution import discovery_module, report
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
 from toolfold.execution.journal import Journal, JournaledCall, JournaledRun
@@ -21,6 +25,7 @@ from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.report import RunFailure, RunResult, Tally, Times
 from toolfold.execution.review import Finding, review
 from toolfold.execution.runs import Origin
+from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import (
@@ -30,13 +35,13 @@ from toolfold.sandbox.sandbox import (
     GuestOutcome,
     Modules,
     Program,
-    Sandbox,
 )
 
 OnProgress = Callable[[int, str], None]
 """Told of each call as it begins: how many there were, and which it is."""
 
 _NOBODY = Origin()
+_LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
 _SHOW = "show"
 _SHOW_STUB = "def show(image: object, /) -> None: ..."
 
@@ -49,7 +54,7 @@ class Runtime:
         *,
         catalog: Catalog,
         discovery: DiscoveryModule,
-        sandbox: Sandbox,
+        tiers: Tiers,
         checker: Checker,
         limits: Limits,
         waiting: WaitingRuns,
@@ -58,10 +63,11 @@ class Runtime:
         self._catalog = catalog
         self._waiting = waiting
         self._journal = journal
-        self._sandbox = sandbox
+        self._tiers = tiers
         self._checker = checker
         self._limits = limits
         self._discovery = discovery
+        self._readers = anyio.CapacityLimiter(1)
 
     async def run(
         self,
@@ -89,11 +95,11 @@ class Runtime:
     ) -> RunResult:
         clock = _Clock()
         try:
-            plan = make_plan(code, max_bytes=self._limits.code_bytes)
+            plan = await self._plan(code)
             clock.lap("plan_ms")
             await self._catalog.learn(plan.imports | self._catalog.modules_in(plan.names))
             clock.lap("connect_ms")
-            findings = await self._check(plan)
+            tier, findings = await self._check(plan)
             clock.lap("check_ms")
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
@@ -101,19 +107,36 @@ class Runtime:
             text = report.rejection_text(findings, plan.source)
             return _rejected(text, findings[0].line, clock.times)
         calls = _Calls(self._catalog, self._discovery, journaled, on_progress)
-        outcome = await self._run(plan, calls, ask)
+        try:
+            tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
+        except RunCrashed as crash:
+            if self._tiers.has_cpython:
+                return _crashed(str(crash), clock.times)
+            # Only now is it known that there is none: go on as where there never was.
+            return await self._journaled(code, journaled, on_progress, ask)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        return self._shape(plan, outcome, calls, clock)
+        return replace(self._shape(plan, outcome, calls, clock), tier=tier)
 
-    async def _check(self, plan: Plan) -> list[Finding]:
-        """Find what cannot work, before anything has happened."""
+    async def _plan(self, code: str) -> Plan:
+        """Read the code: beside the event loop where it is so long that others would wait."""
+        plan = partial(make_plan, code, max_bytes=self._limits.code_bytes)
+        if len(code) < _LONG_CODE:
+            return plan()
+        return await anyio.to_thread.run_sync(plan, limiter=self._readers)
+
+    async def _check(self, plan: Plan) -> tuple[Tier, list[Finding]]:
+        """Choose the interpreter, and find what cannot work, before anything has happened."""
         verdict = await self._checker.check(plan.source, prelude=self._prelude(plan))
-        findings = review(plan, verdict.diagnostics, self._catalog)
-        findings += report.unsupported_findings(plan.unsupported)
-        if not findings and verdict.refusal:
-            findings.append(Finding(line=1, message=verdict.refusal))
-        return findings
+        tiers, found = self._tiers, verdict.diagnostics
+        if tiers.choose(plan, self._catalog.modules) == "monty":
+            findings = review(plan, found, self._catalog)
+            findings += report.unsupported_findings(plan.unsupported)
+            if not findings and verdict.refusal:
+                findings.append(Finding(line=1, message=verdict.refusal))
+            if not findings or not tiers.has_cpython:
+                return "monty", findings
+        return "cpython", review(plan, found, self._catalog, packages=tiers.packages)
 
     def _prelude(self, plan: Plan) -> str:
         """Declare what guest code may use without importing it."""
@@ -135,10 +158,20 @@ class Runtime:
                 found.append(name)
         return found
 
-    async def _run(self, plan: Plan, calls: "_Calls", ask: Ask | None) -> GuestOutcome:
+    async def _run_somewhere(
+        self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None
+    ) -> tuple[Tier, GuestOutcome]:
+        """Run, and once more on CPython where Monty fails before anything was called."""
+        outcome = await self._run(plan, tier, calls, ask)
+        if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
+            tier, outcome = "cpython", await self._run(plan, "cpython", calls, ask)
+        return tier, outcome
+
+    async def _run(self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None) -> GuestOutcome:
         names = frozenset({_SHOW, *self._aliases(plan)})
         files = StubFiles(self._catalog)
-        async with self._sandbox.open(modules(self._catalog), names, files=files) as session:
+        sandbox = self._tiers.sandbox(tier)
+        async with sandbox.open(modules(self._catalog), names, files=files) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
             program = Program(source=plan.source, awaited=plan.awaited)
@@ -191,6 +224,11 @@ def modules(catalog: Catalog) -> Modules:
 
 def _rejected(text: str, line: int | None, times: Times) -> RunResult:
     error = RunFailure(kind="rejected", message=text, line=line)
+    return RunResult(success=False, text=text, error=error, times=times)
+
+
+def _crashed(text: str, times: Times) -> RunResult:
+    error = RunFailure(kind="crash", message=text)
     return RunResult(success=False, text=text, error=error, times=times)
 
 
@@ -273,6 +311,11 @@ class _Calls:
 
     def _note_wait(self, why: str, seconds: float) -> None:
         self._waited_s[why] = self._waited_s.get(why, 0.0) + seconds
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing was called and nothing shown, so that the code may run once more."""
+        return not self.tally.total and not self.shown
 
     @property
     def waits(self) -> tuple[str, ...]:

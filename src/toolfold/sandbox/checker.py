@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -37,14 +38,18 @@ _UNDECLARED: Final = frozenset(
 class MontyChecker:
     """Checks programs, one at a time."""
 
-    def __init__(self, *, time_limit_s: float, memory_bytes: int) -> None:
+    def __init__(
+        self, *, time_limit_s: float, memory_bytes: int, binary: Path | None = None
+    ) -> None:
         self._time_limit_s = time_limit_s
         self._memory_bytes = memory_bytes
         self._modules: Modules = {}
         self._session: monty.MontySession | None = None
         self._checks = 0
         self._turn = anyio.Lock()
-        self._pool = monty.Monty(min_processes=0, max_processes=1, request_timeout=time_limit_s)
+        self._pool = monty.Monty(
+            binary_path=binary, min_processes=0, max_processes=1, request_timeout=time_limit_s
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

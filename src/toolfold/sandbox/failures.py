@@ -1,48 +1,94 @@
-"""What the interpreter raised, as the failure of a run."""
+"""How runs fail, in our words; and how calls fail, in words that guest code can catch."""
+
+from typing import Final
 
 import pydantic_monty as monty
 
 from toolfold.config.settings import Limits
+from toolfold.errors import BadCall, NotFound, ToolfoldError, UpstreamTimedOut
 from toolfold.sandbox.sandbox import Failure, FailureKind
+
+MESSAGE_CHARS: Final = 4_000
+TRACEBACK_CHARS: Final = 8_000
+"""The most that is taken of what guest code says of its failure."""
+
+CRASHED: Final = Failure(
+    kind="crash",
+    message="The process that ran the code died and its variables are lost. "
+    "The next run starts afresh.",
+)
+SESSION_OVER: Final = Failure(
+    kind="crash",
+    message="An earlier run was stopped, and the session's variables are lost with it. "
+    "The next run starts afresh.",
+)
 
 
 def failure_of(error: monty.MontyError, limits: Limits) -> Failure:
     """Say in our words what the interpreter raised."""
     if isinstance(error, monty.MontyCrashedError):
         if error.timed_out:
-            return _timed_out(limits)
-        return Failure(
-            kind="crash",
-            message="The process that ran the code died and its variables are lost. "
-            "The next run starts afresh.",
-        )
+            return too_long(limits)
+        return CRASHED
     if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
         return Failure(kind="error", message=str(error))
     message = error.display("type-msg")
     kind = _kind(message)
     if kind == "timeout":
-        return _timed_out(limits)
+        return too_long(limits)
     if kind == "memory":
-        return Failure(
-            kind=kind,
-            message=f"The code used more than {limits.memory_bytes >> 20} MB of memory. "
-            "Work in smaller pieces.",
-        )
+        return too_much(limits)
     frames = error.traceback()
     return Failure(
         kind=kind,
-        message=message,
-        traceback=error.display("traceback"),
+        message=message[:MESSAGE_CHARS],
+        traceback=error.display("traceback")[-TRACEBACK_CHARS:],
         line=frames[-1].line if frames else None,
     )
 
 
-def _timed_out(limits: Limits) -> Failure:
+def too_long(limits: Limits) -> Failure:
+    """Say that the code itself ran for too long."""
     return Failure(
         kind="timeout",
         message=f"The code ran for more than {limits.guest_time_s:g} s, tool calls not counted. "
         "Look for an endless loop, or do less in one run.",
     )
+
+
+def too_much(limits: Limits) -> Failure:
+    """Say that the code used too much memory."""
+    return Failure(
+        kind="memory",
+        message=f"The code used more than {limits.memory_bytes >> 20} MB of memory. "
+        "Work in smaller pieces.",
+    )
+
+
+def out_of_time(wall_time_s: float) -> Failure:
+    """Say that the run took too long, tools included."""
+    return Failure(
+        kind="timeout",
+        message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
+    )
+
+
+def ends_session(failure: Failure | None) -> bool:
+    """Whether the worker is gone, or its memory not to be relied on."""
+    return failure is not None and failure.kind in {"crash", "memory", "timeout"}
+
+
+def guest_exception(error: ToolfoldError) -> str:
+    """Name the exception that guest code sees; classes of ours could not be caught by name."""
+    match error:
+        case UpstreamTimedOut():
+            return "TimeoutError"
+        case BadCall():
+            return "TypeError"
+        case NotFound():
+            return "NameError"
+        case _:
+            return "RuntimeError"
 
 
 _LIMIT_MESSAGES: tuple[tuple[str, FailureKind], ...] = (

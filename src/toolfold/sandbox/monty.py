@@ -8,11 +8,13 @@ callbacks. A worker belongs to a session only while the session is open.
 # Each call crosses from the worker's thread into the event loop and back. anyio's own crossing
 # costs six times the bare one, so this module talks to the loop directly.
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -23,15 +25,9 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import (
-    BadCall,
-    NotFound,
-    RunError,
-    ToolfoldError,
-    UpstreamTimedOut,
-    ValueRejected,
-)
+from toolfold.errors import RunError, ToolfoldError, ValueRejected
 from toolfold.sandbox.drive import Drive, Host
+from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
 from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
@@ -44,6 +40,9 @@ from toolfold.sandbox.sandbox import (
     OnCall,
     Program,
 )
+from toolfold.sandbox.walled import walled_binary
+
+_log = logging.getLogger(__name__)
 
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
@@ -56,12 +55,7 @@ class MontySandbox:
         self._limits = limits
         self._places = anyio.CapacityLimiter(workers)
         self._threads = anyio.CapacityLimiter(workers)
-        self._pool = monty.Monty(
-            min_processes=1,
-            max_processes=workers,
-            feed_duration_limit_grace=_CLOCK_GRACE_S,
-            turn_duration_limit_grace=_CLOCK_GRACE_S,
-        )
+        self._workers = _Workers(workers)
 
     def within(self, limits: Limits) -> "MontySandbox":
         """Return a sandbox that uses the same workers under other limits."""
@@ -72,12 +66,17 @@ class MontySandbox:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the worker processes for the length of this context."""
-        await anyio.to_thread.run_sync(self._pool.__enter__)
+        await anyio.to_thread.run_sync(self._workers.start)
         try:
             yield
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._pool.__exit__, None, None, None)
+                await anyio.to_thread.run_sync(self._workers.end)
+
+    @property
+    def binary(self) -> Path | None:
+        """Return what starts workers behind walls, while `running`; None where nothing does."""
+        return self._workers.binary
 
     @asynccontextmanager
     async def open(
@@ -85,7 +84,7 @@ class MontySandbox:
     ) -> AsyncIterator["MontySession"]:
         """Open a session on a worker of its own, waiting for one to be free."""
         async with self._places:
-            native = self._pool.checkout(
+            native = self._workers.pool.checkout(
                 script_name="code",
                 limits=_native_limits(self._limits),
                 os_policy={"sleep": "call_host"},
@@ -100,6 +99,53 @@ class MontySandbox:
                     await anyio.to_thread.run_sync(
                         native.__exit__, None, None, None, limiter=self._threads
                     )
+
+
+class _Workers:
+    """The worker processes, behind walls where there are some."""
+
+    def __init__(self, most: int) -> None:
+        self.binary: Path | None = None
+        self._most = most
+        self._started = ExitStack()
+        self._pool: monty.Monty | None = None
+
+    @property
+    def pool(self) -> monty.Monty:
+        assert self._pool is not None, "not running"  # noqa: S101
+        return self._pool
+
+    def start(self) -> None:
+        walled = self._started.enter_context(walled_binary())
+        if walled is not None:
+            try:
+                self._pool = self._start(walled)
+            except (monty.MontyError, RuntimeError) as error:
+                _log.warning("Monty runs without walls of the kernel: %s", error)
+            else:
+                self.binary = walled
+                return
+        self._pool = self._start(None)
+
+    def _start(self, binary: Path | None) -> monty.Monty:
+        """Start a pool, and see that a worker comes of it."""
+        with ExitStack() as starting:
+            pool = starting.enter_context(
+                monty.Monty(
+                    binary_path=binary,
+                    min_processes=1,
+                    max_processes=self._most,
+                    feed_duration_limit_grace=_CLOCK_GRACE_S,
+                    turn_duration_limit_grace=_CLOCK_GRACE_S,
+                )
+            )
+            with pool.checkout(script_name="code"):
+                pass
+            self._started.push(starting.pop_all())
+        return pool
+
+    def end(self) -> None:
+        self._started.close()
 
 
 def _native_limits(limits: Limits) -> monty.ResourceLimits:
@@ -133,7 +179,7 @@ class MontySession:
     ) -> GuestOutcome:
         """Run `program`; see `Session.run`."""
         if self._is_over:
-            return GuestOutcome(failure=_SESSION_OVER)
+            return GuestOutcome(failure=SESSION_OVER)
         clock = clock or PausableClock(self._limits.wall_time_s)
         # Functions of earlier programs are called from later ones: keep what each awaits, under
         # the name that the interpreter gives its source.
@@ -150,23 +196,11 @@ class MontySession:
                 calls.cancel_scope.deadline = -math.inf
             else:
                 clock.attach(calls.cancel_scope)
-            self._is_over = drive.was_stopped or _ends_session(outcome.failure)
+            self._is_over = drive.was_stopped or ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
-            return replace(outcome, failure=_out_of_time(clock.limit_s))
+            return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
-
-
-def _ends_session(failure: Failure | None) -> bool:
-    """Whether the worker is gone, or its memory not to be relied on."""
-    return failure is not None and failure.kind in {"crash", "memory", "timeout"}
-
-
-_SESSION_OVER: Final = Failure(
-    kind="crash",
-    message="An earlier run was stopped, and the session's variables are lost with it. "
-    "The next run starts afresh.",
-)
 
 
 @asynccontextmanager
@@ -180,7 +214,7 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
         try:
             with clock.limiting():
                 await anyio.sleep_forever()
-            drive.stop(_out_of_time(clock.limit_s))
+            drive.stop(out_of_time(clock.limit_s))
         except anyio.get_cancelled_exc_class():
             drive.stop(Failure(kind="cancelled", message="The run was cancelled."))
             raise
@@ -190,13 +224,6 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
         yield
         drive.finished = True
         watchers.cancel_scope.cancel()
-
-
-def _out_of_time(wall_time_s: float) -> Failure:
-    return Failure(
-        kind="timeout",
-        message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
-    )
 
 
 class _Switchboard:
@@ -250,18 +277,5 @@ class _Switchboard:
             self._drive.stop(Failure(kind=kind, message=str(error)))
             return
         except ToolfoldError as error:
-            answer = {"exc_type": _guest_exception(error), "message": str(error)}
+            answer = {"exc_type": guest_exception(error), "message": str(error)}
         self._drive.answers.put((call_id, answer))
-
-
-def _guest_exception(error: ToolfoldError) -> str:
-    """Name the exception that guest code sees; classes of ours could not be caught by name."""
-    match error:
-        case UpstreamTimedOut():
-            return "TimeoutError"
-        case BadCall():
-            return "TypeError"
-        case NotFound():
-            return "NameError"
-        case _:
-            return "RuntimeError"

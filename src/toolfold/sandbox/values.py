@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeGuard
 
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 
 _LARGEST_INT_BITS = 4096
+_LIGHT_CHARS = 200
+_LIGHT_BYTES = 4 * _LIGHT_CHARS
+_LIGHT_INT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +41,30 @@ def admit(value: object, budget: ValueBudget) -> Json:
     Raises:
         ValueRejected: The value is over budget, or holds what JSON cannot carry.
     """
-    return _Walk(budget, strict=True).visit(value, 0)
+    if budget.size_bytes >= _LIGHT_BYTES and is_light(value):
+        return value
+    return Walk(budget, strict=True).visit(value, 0)
 
 
 def admit_for_display(value: object, budget: ValueBudget) -> Json:
     """As `admit`, but what JSON cannot carry becomes its description instead of an error."""
-    return _Walk(budget, strict=False).visit(value, 0)
+    if budget.size_bytes >= _LIGHT_BYTES and is_light(value):
+        return value
+    return Walk(budget, strict=False).visit(value, 0)
 
 
-class _Walk:
+def is_light(value: object) -> TypeGuard[Json]:
+    """Whether `value` is in any budget of `_LIGHT_BYTES`, so that there is nothing to walk."""
+    kind = type(value)
+    if kind is str:
+        return len(value) < _LIGHT_CHARS  # type: ignore[arg-type]
+    if kind is int:
+        return -_LIGHT_INT < value < _LIGHT_INT  # type: ignore[operator]
+    return value is None or kind is bool
+
+
+class Walk:
     """One pass over one value, spending one budget."""
-
-    __slots__ = ("_budget", "_nodes", "_size", "_strict")
 
     def __init__(self, budget: ValueBudget, *, strict: bool) -> None:
         self._budget = budget
@@ -114,9 +129,10 @@ class _Walk:
         return text
 
     def _integer(self, value: int) -> Json:
-        if value.bit_length() > _LARGEST_INT_BITS:
+        bits = value.bit_length()
+        if bits > _LARGEST_INT_BITS:
             return self._foreign("an integer of over a thousand digits", "<huge integer>")
-        self._spend(8)
+        self._spend(max(8, bits // 3))  # as many as it has digits
         return value
 
     def _float(self, value: float) -> Json:
@@ -159,7 +175,7 @@ class _Walk:
         name = getattr(value, "name", None) or getattr(value, "__name__", None)
         if isinstance(attributes, dict) and (attributes or not self._strict):
             plain = self._mapping(attributes, depth)
-            return plain if self._strict else {str(name): plain}
+            return plain if self._strict else {self._text(str(name)): plain}
         shown = f"<{name}>" if isinstance(name, str) else f"<{type(value).__name__}>"
         return self._foreign(f"{shown}, which is not data", shown)
 

@@ -42,10 +42,22 @@ async def examine(app: App) -> int:
     works = result.success and result.value == 2
     problems += not works
     _line(works, "sandbox", "runs code" if works else result.text, started)
+    problems += await _examine_cpython(app)
     async with anyio.create_task_group() as tasks:
         for module in app.catalog.servers:
             tasks.start_soon(_examine_server, app, module)
     return 1 if problems or any(s.fault for s in _print_broken(app)) else 0
+
+
+async def _examine_cpython(app: App) -> int:
+    """Say whether all of Python can be had; that it cannot is a problem if it was asked for."""
+    started = time.perf_counter()
+    works, detail = await app.tiers.examine()
+    if works or app.config.settings.sandbox == "cpython":
+        _line(works, "cpython", detail, started)
+        return int(not works)
+    print(f"{'off':<9} cpython: {' '.join(detail.split())}")
+    return 0
 
 
 async def _examine_server(app: App, module: str) -> None:

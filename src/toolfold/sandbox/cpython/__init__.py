@@ -1,0 +1,1 @@
+"""Guest code in a real CPython, behind walls of the kernel."""

@@ -1,0 +1,184 @@
+"""Which interpreter runs a program, and what happens where there is only one."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from support import MakeApp, test_server
+
+from toolfold.errors import CodeRejected, RunCrashed
+from toolfold.execution.plan import make_plan
+from toolfold.execution.tiers import Tiers
+from toolfold.sandbox.cpython.kernel import missing_walls
+from toolfold.sandbox.sandbox import Failure, GuestFiles, Modules, Session
+
+NULL = {"null": test_server("null")}
+needs_walls = pytest.mark.skipif(missing_walls() is not None, reason=str(missing_walls()))
+
+
+class FakeSandbox:
+    """A sandbox that may or may not be there, and runs nothing."""
+
+    def __init__(self, fault: str | None = None) -> None:
+        self.fault = fault
+        self.level = None
+        self.packages = frozenset({"numpy"})
+
+    async def warm(self) -> None:
+        if self.fault:
+            raise RunCrashed(self.fault)
+
+    @asynccontextmanager
+    async def open(
+        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+    ) -> AsyncIterator[Session]:
+        raise AssertionError
+        yield
+
+
+def chosen(code: str, *, setting: str = "auto", fault: str | None = None) -> str:
+    tiers = Tiers(FakeSandbox(), FakeSandbox(fault), setting=setting)
+    return tiers.choose(make_plan(code, max_bytes=10_000), ["crm", "statistics_mcp"])
+
+
+@pytest.mark.parametrize(
+    ("code", "tier"),
+    [
+        ("1 + 1", "monty"),
+        ("import crm, json, asyncio\nawait asyncio.gather(crm.get(1))", "monty"),
+        ("class A:\n    def __init__(self):\n        self.x = 1", "monty"),
+        ("any(x > 1 for x in [1, 2])", "monty"),
+        ("import nothing_of_that_name", "monty"),
+        ("def f():\n    yield 1", "cpython"),
+        ("class A(dict): pass", "cpython"),
+        ("class A:\n    def __lt__(self, other):\n        return True", "cpython"),
+        ("import statistics", "cpython"),
+        ("from numpy import array", "cpython"),
+        ("import os\nos.environ", "cpython"),
+        ("print(dir())", "cpython"),
+        ("import crm\nany(crm.get(x) for x in [1, 2])", "cpython"),
+    ],
+)
+def test_the_text_tells_the_interpreter(code: str, tier: str) -> None:
+    assert chosen(code) == tier
+    assert chosen(code, setting="monty") == "monty"
+    assert chosen(code, setting="cpython") == "cpython"
+    assert chosen(code, fault="no walls") == "monty"
+
+
+def test_a_setting_that_cannot_be_kept_is_told() -> None:
+    with pytest.raises(CodeRejected, match="no walls"):
+        chosen("1", setting="cpython", fault="no walls")
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    [("error", True), ("unsupported", True), ("timeout", False), ("calls", False)],
+)
+def test_only_what_may_be_montys_own_fault_is_tried_again(kind: str, again: bool) -> None:
+    failure = Failure(kind=kind, message="")  # type: ignore[arg-type]
+    tiers = Tiers(FakeSandbox(), FakeSandbox())
+
+    assert tiers.may_try_again("monty", failure) is again
+    assert not tiers.may_try_again("cpython", failure)
+    assert not tiers.may_try_again("monty", None)
+    assert not Tiers(FakeSandbox(), None).may_try_again("monty", failure)
+
+
+RUNS = (
+    ("sum([1, 2])", "monty", 3),
+    ("def f():\n    yield 1\nlist(f())", "cpython", [1]),
+    ("import collections.abc\nisinstance([], collections.abc.Sized)", "cpython", True),
+    ("import math\nmath.fsum([0.1] * 10)", "monty", 1.0),
+    ("'abc'.translate(str.maketrans('a', 'b'))", "cpython", "bbc"),
+    ("import null\nlist(map(lambda x: null.echo(value=x), [1]))", "cpython", ["1"]),
+)
+
+
+@needs_walls
+async def test_code_runs_where_it_can(running: MakeApp) -> None:
+    async with running(NULL) as toolfold:
+        results = [await toolfold.run(code) for code, _, _ in RUNS]
+
+    assert [(each.tier, each.value) for each in results] == [each[1:] for each in RUNS]
+
+
+@needs_walls
+async def test_mistakes_about_tools_are_found_in_code_for_cpython(running: MakeApp) -> None:
+    async with running(NULL) as toolfold:
+        result = await toolfold.run(
+            "import null, statistics\nclass A(dict): pass\nnull.put(value=1)\nnull.ecko(value=1)\n"
+            "null.echo(valve=statistics.mean([1]))\nundefined_name\ndir()"
+        )
+
+    assert "Nothing was run" in result.text
+    assert [line.partition(":")[0] for line in result.text.split("\n") if line[:4] == "Line"] == [
+        "Line 4",
+        "Line 5",
+        "Line 6",
+    ]
+
+
+@needs_walls
+async def test_code_that_has_called_a_tool_is_not_run_again(running: MakeApp) -> None:
+    code = "import null\nnull.put(value=1)\nx = 'abc'.translate(str.maketrans('a', 'b'))"
+
+    async with running(NULL) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.tier == "monty"
+    assert not result.success
+    assert [(count.tool, count.completed) for count in result.calls] == [("null.put", 1)]
+
+
+async def test_without_cpython_the_construct_is_told_with_its_line_and_a_rewrite(
+    running: MakeApp,
+) -> None:
+    async with running({}, sandbox="monty") as toolfold:
+        result = await toolfold.run("x = 1\nclass A(dict): pass")
+
+    assert "Line 2: class inheritance is not supported in this sandbox" in result.text
+
+
+@needs_walls
+async def test_a_cpython_that_fails_to_start_leaves_the_advice_for_monty(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.sandbox.cpython.pool._BOOT", "raise OSError('no such wall')")
+
+    async with running({}) as toolfold:
+        result = await toolfold.run("x = 1\nclass A(dict): pass")
+        state = await toolfold.app.tiers.examine()
+
+    assert "Line 2: class inheritance is not supported in this sandbox" in result.text
+    assert state[0] is False
+    assert "no such wall" in state[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is the reason")
+async def test_on_another_processor_it_is_off_and_says_why(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*ours[:4], "aarch64")))
+
+    async with running({}) as toolfold:
+        state = await toolfold.app.tiers.examine()
+        result = await toolfold.run("x = 1\nclass A(dict): pass")
+
+    assert state[0] is False
+    assert "x86-64, and this is aarch64" in state[1]
+    assert "Line 2: class inheritance is not supported in this sandbox" in result.text
+
+
+async def test_cpython_says_how_it_stands() -> None:
+    assert await Tiers(FakeSandbox(), FakeSandbox("no walls")).examine() == (False, "no walls")
+    assert await Tiers(FakeSandbox(), FakeSandbox(), setting="monty").examine() == (
+        False,
+        'switched off by sandbox = "monty"',
+    )
+    works, detail = await Tiers(FakeSandbox(), FakeSandbox()).examine()
+    assert works
+    assert "numpy" in detail
