@@ -278,7 +278,8 @@ async def test_an_answer_that_comes_too_late_is_told_what_became_of_the_run(
 async def _until_idle(toolfold: Running) -> None:
     """Wait until every run has left its worker."""
     with anyio.fail_after(20):
-        while toolfold.app.runtime._sandbox._places.borrowed_tokens:  # type: ignore[attr-defined]
+        places = toolfold.app.runtime._tiers._monty._places  # type: ignore[attr-defined]
+        while places.borrowed_tokens:
             await anyio.sleep(0.01)
 
 

@@ -85,7 +85,7 @@ async def test_fifty_pdfs_and_a_folder_of_documentation_are_ingested_with_progre
 ) -> None:
     assert (shelf.pdfs.added, shelf.pdfs.failures) == (50, ())
     assert [done for done, _, _ in shelf.told] == list(range(51))
-    assert shelf.docs.added == len(list((ROOT / "docs").glob("*.md")))
+    assert shelf.docs.added == len([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.html")])
     assert shelf.docs.failures == ()
 
 

@@ -101,9 +101,18 @@ def with_running(
     quieten_logs()
 
     async def main() -> int:
-        status = 128 + signal.SIGTERM
+        status = 0
+
+        async def end_on_signal() -> None:
+            nonlocal status
+            # Python's own way for SIGINT cancels once, which what is just ending may swallow.
+            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                async for number in signals:
+                    status = 128 + number
+                    tasks.cancel_scope.cancel()
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_on_signal, tasks.cancel_scope)
+            tasks.start_soon(end_on_signal)
             async with running as it:
                 try:
                     status = await action(it)
@@ -120,12 +129,6 @@ def quieten_logs() -> None:
     """Log what a person at a terminal should know, and no more."""
     logging.basicConfig(level=logging.WARNING, format="toolfold: %(message)s")
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the catalog words its troubles itself
-
-
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
 
 
 def _code(arguments: Namespace) -> str:

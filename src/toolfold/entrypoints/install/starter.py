@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from toolfold.config.settings import Limits, Settings
+from toolfold.config.settings import Settings
 from toolfold.entrypoints.install.files import Files
 
 _SERVERS = """\
@@ -22,7 +22,7 @@ _SERVERS = """\
   }
 }
 """
-_TABLES = frozenset({"limits", "memory", "servers"})
+_TABLES = {"limits": "of one run", "memory": "", "hooks": "of coding agents"}
 _PREFACE = """\
 # Settings of toolfold. What is commented out stands at its default.
 """
@@ -45,13 +45,12 @@ def write_starters(folder: Path, files: Files) -> Iterator[tuple[Path, bool]]:
 def settings_text() -> str:
     """Return a `config.toml` that names every setting with its default, as a comment."""
     settings = Settings()
-    top = [each.name for each in fields(settings) if each.name not in _TABLES]
+    top = [each.name for each in fields(settings) if each.name not in {*_TABLES, "servers"}]
     lines = [_PREFACE, *(_line(name, getattr(settings, name)) for name in top)]
-    lines += ["", "# [limits]  # of one run"]
-    lines += [_line(each.name, getattr(settings.limits, each.name)) for each in fields(Limits)]
-    lines += ["", "# [memory]"]
-    wishes = settings.memory
-    lines += [_line(each.name, getattr(wishes, each.name)) for each in fields(wishes)]
+    for name, about in _TABLES.items():
+        table = getattr(settings, name)
+        lines += ["", f"# [{name}]" + (f"  # {about}" if about else "")]
+        lines += [_line(each.name, getattr(table, each.name)) for each in fields(table)]
     return "\n".join(lines) + "\n"
 
 
