@@ -15,9 +15,10 @@ from support import MakeApp, catalogue, test_server
 from toolfold.catalog.definitions import Definitions, definition, listing
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.entrypoints.mcp.server import make_server
+from toolfold.execution import accounts
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.journal import Journal, JournaledRun
-from toolfold.execution.ledger import Account
+from toolfold.execution.ledger import Account, uses
 from toolfold.execution.runs import Origin
 from toolfold.execution.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
@@ -266,6 +267,7 @@ def test_a_tool_that_the_model_or_a_program_called_itself_saves_nothing_but_defi
     assert pinned.sent == pinned.direct == requested.sent == requested.direct > 0
     assert pinned.loaded > 0
     assert (requested.loaded, requested.deferred) == (0, 0)
+    assert uses([pinned, requested], by_server=True) == {}
 
 
 def test_a_run_that_saved_nothing_is_said_to_have_cost_more(path: Path) -> None:
@@ -339,6 +341,26 @@ def test_pruning_takes_what_the_ledger_has_of_old_runs_and_nothing_else(path: Pa
     assert len(rows(path, "SELECT id FROM listings")) == 1
     assert rows(path, "SELECT * FROM tokens") == kept
     assert ledger(path).all[0].loaded > 0
+
+
+def test_runs_that_are_pruned_while_they_are_counted_count_still(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as journal:
+        for number in range(2):
+            with journal.begin(Origin(), f"print({number})") as run:
+                end(run, reply=str(number))
+
+    def count(text: str) -> int:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM beginnings")
+            other.execute("DELETE FROM ends")
+        return count_tokens(text)
+
+    monkeypatch.setattr(accounts, "count_tokens", count)
+
+    assert len(ledger(path).all) == 2
+    assert ledger(path).all == ()
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_run(

@@ -1,5 +1,6 @@
 """An app for each namespace that keys belong to, opened when its first request comes."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,10 +12,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolfold.app import App, running_app
 from toolfold.config.settings import Config
-from toolfold.entrypoints.http.callers import CALLER, Caller
+from toolfold.entrypoints.http.callers import CALLER, Caller, Refused
+from toolfold.entrypoints.http.guard import refused
 from toolfold.entrypoints.http.stack import mcp_endpoint
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import StoreError
+
+_log = logging.getLogger(__name__)
 
 _DOOR: Final = "http"
 """The name of its clients in the journal: requests do not say which of them belong together."""
@@ -62,7 +66,11 @@ class Tenants:
 
     async def mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request to `/mcp`."""
-        tenant = await self.of(scope[CALLER])
+        try:
+            tenant = await self.of(scope[CALLER])
+        except StoreError as error:
+            await refused(Refused(503, error.code, str(error)), scope)(scope, receive, send)
+            return
         await tenant.mcp(scope, receive, send)
 
     async def _open(self, namespace: str) -> None:
@@ -81,6 +89,8 @@ class Tenants:
                     self._tenants[namespace] = Tenant(app, endpoint)
                     self._opening[namespace].set()
                     await anyio.sleep_forever()
+        except Exception:  # noqa: BLE001  # of one namespace, which must not end the others
+            _log.exception("What serves the namespace %r ended.", namespace)
         finally:
             self._tenants.pop(namespace, None)
             self._opening.pop(namespace).set()
