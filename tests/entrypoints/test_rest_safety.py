@@ -171,7 +171,11 @@ async def test_mcp_serves_the_namespace_of_the_key_too(running: MakeApp) -> None
                 other = await http.post(
                     "/mcp", json=rpc(call), headers={**MODERN, "authorization": ""}
                 )
+                runs = (await http.get("/runs")).json()["runs"]
+                local = (await http.get("/runs", headers={"authorization": ""})).json()["runs"]
 
+    assert [run["client"][:4] for run in runs] == ["key:"]
+    assert {run["client"][:4] for run in local} == {"key:", "http"}
     assert text_of(answer) == "1"
     assert text_of(other) == "0"
 

@@ -4,7 +4,8 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support import MakeApp, catalogue, test_server
 from toolfold.catalog.definitions import Definitions, definition, listing
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.entrypoints.mcp.server import make_server
+from toolfold.errors import ToolFailed
 from toolfold.execution import accounts
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.journal import Journal, JournaledRun
@@ -297,6 +299,38 @@ def test_each_door_is_told_from_the_others(client: str, kind: Any, door: str, pa
         end(run)
 
     assert [account.door for account in ledger(path).all] == [door]
+
+
+def test_the_holder_of_a_key_is_known_by_either_door(path: Path) -> None:
+    tools = listing("toolfold", {"toolfold.execute_code": definition("execute_code", "Run.", {})})
+    with opened(path) as journal:
+        with journal.begin(Origin(client="key:1"), "x") as run:
+            end(run)
+            run.offer(offered("find"), shown=tools)
+
+    assert [account.door for account in ledger(path).all] == ["http"]
+
+
+def test_an_error_that_is_too_long_to_keep_is_counted_whole_or_said_to_be_cut(path: Path) -> None:
+    words = "no such customer " * 10_000
+    with opened(path) as journal, journal.begin(Origin(), "x") as run:
+        with suppress(ToolFailed), run.call("crm.find", {}):
+            raise ToolFailed(words)
+        end(run)
+    whole = ledger(path)
+    [(answer, size, digest, error)] = rows(
+        path, "SELECT answer, answer_bytes, answer_sha256, error FROM calls"
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM tokens")
+
+    assert whole.cut == 0
+    assert whole.all[0].direct == count_tokens('{"name":"find","arguments":{}}') + count_tokens(
+        words
+    )
+    assert (answer, size, digest) == (None, len(words), sha256(words.encode()).hexdigest())
+    assert words.startswith(error)
+    assert ledger(path).cut == 1
 
 
 def test_what_was_counted_once_is_not_counted_again(path: Path) -> None:

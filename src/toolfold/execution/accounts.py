@@ -64,7 +64,9 @@ class _Run(NamedTuple):
             return "hook"
         if self.client in {"cli", "http"}:
             return self.client
-        return "rest" if self.client == "rest" or self.client.startswith("key:") else "mcp"
+        if self.client.startswith("key:"):  # at /mcp a model saw our definitions
+            return "http" if self.shown else "rest"
+        return "rest" if self.client == "rest" else "mcp"
 
     @property
     def conversation(self) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,7 +21,7 @@ from toolfold.errors import StoreError
 _log = logging.getLogger(__name__)
 
 _DOOR: Final = "http"
-"""The name of its clients in the journal: requests do not say which of them belong together."""
+"""The name of clients without a key in the journal: nothing says which requests are of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Tenants:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own all of them for the length of this context."""
-        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_DOOR))
+        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_client))
         async with mcp_running(), anyio.create_task_group() as owners:
             self._owners = owners
             self._tenants[self._app.config.namespace] = Tenant(self._app, endpoint)
@@ -84,7 +84,7 @@ class Tenants:
         try:
             config = in_namespace(self._app.config, namespace)
             async with running_app(config, self._app.shared) as app:
-                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_DOOR))
+                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_client))
                 async with mcp_running():
                     self._tenants[namespace] = Tenant(app, endpoint)
                     self._opening[namespace].set()
@@ -94,6 +94,12 @@ class Tenants:
         finally:
             self._tenants.pop(namespace, None)
             self._opening.pop(namespace).set()
+
+
+def _client(context: Any) -> str:
+    """Return under which name the journal knows who makes a call: the same as over REST."""
+    caller: Caller = context.request.scope[CALLER]
+    return caller.client or _DOOR
 
 
 def in_namespace(config: Config, namespace: str) -> Config:
