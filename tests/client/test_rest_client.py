@@ -126,8 +126,9 @@ def test_failures_are_raised_as_the_errors_that_they_were(client: Client) -> Non
         client.recall("a", limit=5_000)
     with pytest.raises(errors.BadInput, match="JSON"):
         client.call_tool("null.echo", {"value": float("nan")})
-    with pytest.raises(errors.BadInput, match="like http"):
-        Client("127.0.0.1:8765")
+    for address in ("127.0.0.1:8765", "http://h:abc", "http://h:99999", "http://[::1"):
+        with pytest.raises(errors.BadInput, match="like http"):
+            Client(address)
 
 
 def test_a_wrong_key_is_refused_with_its_code(served: Serving) -> None:
@@ -232,6 +233,21 @@ def test_what_answers_and_is_no_toolfold_is_told_apart() -> None:
     with opened(answer(200, b"<html>")) as door, Client(door.url) as client:
         with pytest.raises(errors.RequestFailed, match="no answer of toolfold"):
             client.health()
+
+
+@pytest.mark.parametrize("data", [b'data: {"a": ', b"data: \xff\xfe", b"data: " + b"[" * 100_000])
+def test_a_stream_that_breaks_off_is_said_in_a_sentence(data: bytes) -> None:
+    with opened(answer(200, b"event: call\n" + data)) as door, Client(door.url) as client:
+        with pytest.raises(errors.RequestFailed, match="broke off"):
+            client.execute("1", on_progress=lambda *_: None)
+
+
+def test_what_goes_wrong_in_the_callers_own_function_is_raised_as_it_is(client: Client) -> None:
+    def listen(*_: object) -> None:
+        raise OSError("my disk is full")
+
+    with pytest.raises(OSError, match="my disk is full"):
+        client.execute("import null\nnull.echo(value=1)", on_progress=listen)
 
 
 def test_threads_can_share_a_client(client: Client) -> None:

@@ -136,3 +136,18 @@ def test_other_clients_have_no_hooks_and_say_so(machine: Machine) -> None:
 
     assert ran.status == 0
     assert "toolfold has hooks for claude alone" in ran.out
+
+
+def test_the_client_waits_longer_than_hooks_do(machine: Machine) -> None:
+    def timeouts() -> list[int]:
+        machine.run("install", "claude", "--hooks")
+        hooks = json.loads(settings(machine).read_text())["hooks"]
+        return [hooks[event][-1]["hooks"][0]["timeout"] for event in EVENTS]
+
+    usual = timeouts()
+    config = machine.home / ".config/toolfold/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[hooks]\ntimeout_s = 60.5\nprompt_timeout_s = 20\n")
+
+    assert usual == [15, 5, 15, 5]
+    assert timeouts() == [63, 22, 63, 5]

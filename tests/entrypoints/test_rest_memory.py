@@ -92,6 +92,8 @@ UNUSABLE: list[tuple[str, str, bytes | None, str]] = [
     ("POST", "/memory/notes", b"{", "not JSON"),
     ("POST", "/memory/notes", b"[]", "must be a JSON object"),
     ("POST", "/memory/notes", b'{"content": NaN}', "NaN"),
+    ("POST", "/memory/notes", b'{"content": "a", "importance": 1e400}', "1e400 is too large"),
+    ("POST", "/tools/memory.store/execute", b'{"arguments": {"x": -1e999}}', "too large"),
     ("POST", "/memory/notes", b'{"content": "\xff"}', "not JSON"),
     ("POST", "/memory/notes", b'{"content": "\\ud800"}', "surrogates"),
     ("POST", "/memory/notes", b"[" * 100_000, "not JSON"),

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from rest_door import door, listening
 from serving import serve_command, serving
 from support import MakeApp, test_server, write_config
 
-from toolfold.app import App
-from toolfold.config.settings import load_config
-from toolfold.entrypoints.http import connection, guard
+from toolfold.app import App, running_app
+from toolfold.config.settings import Config, load_config
+from toolfold.entrypoints.http import connection, guard, tenants
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES
 from toolfold.entrypoints.http.keys import Keys, LocalToken
 from toolfold.errors import ConfigError, NotFound
@@ -170,9 +171,42 @@ async def test_mcp_serves_the_namespace_of_the_key_too(running: MakeApp) -> None
                 other = await http.post(
                     "/mcp", json=rpc(call), headers={**MODERN, "authorization": ""}
                 )
+                runs = (await http.get("/runs")).json()["runs"]
+                local = (await http.get("/runs", headers={"authorization": ""})).json()["runs"]
 
+    assert [run["client"][:4] for run in runs] == ["key:"]
+    assert {run["client"][:4] for run in local} == {"key:", "http"}
     assert text_of(answer) == "1"
     assert text_of(other) == "0"
+
+
+async def test_a_namespace_that_does_not_open_is_refused_and_the_others_go_on(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @asynccontextmanager
+    async def failing(config: Config, shared: Any) -> AsyncIterator[App]:
+        if config.namespace == "broken" and is_broken:
+            raise OSError("no space left")
+        async with running_app(config, shared) as app:
+            yield app
+
+    is_broken = True
+    monkeypatch.setattr(tenants, "running_app", failing)
+    async with running({}) as toolfold, door(toolfold.app) as http:
+        headers = bearer(make_key(toolfold.app, namespace="broken"))
+        other = bearer(make_key(toolfold.app, "other", namespace="team"))
+        refused = await http.get("/memory/notes", headers=headers)
+        call = {"name": "execute_code", "arguments": {"code": COUNT}}
+        by_mcp = await http.post("/mcp", json=rpc(call), headers={**MODERN, **headers})
+        served = await http.get("/memory/notes", headers=other)
+        is_broken = False
+        mended = await http.get("/memory/notes", headers=headers)
+
+    assert (refused.status_code, by_mcp.status_code) == (503, 503)
+    assert "did not start" in refused.json()["error"]["message"]
+    assert "did not start" in by_mcp.json()["error"]["message"]
+    assert (served.status_code, mended.status_code) == (200, 200)
+    assert "no space left" in caplog.text
 
 
 COUNT = "import memory\nmemory.health().count"

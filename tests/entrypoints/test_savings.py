@@ -15,6 +15,7 @@ from support import catalogue, test_server
 from toolfold.catalog.definitions import definition, listing
 from toolfold.entrypoints.commands.estimate import Estimate, ServerCost, as_json_value, text
 from toolfold.entrypoints.commands.price import Price
+from toolfold.entrypoints.commands.savings_text import money
 from toolfold.execution.journal import Journal
 from toolfold.execution.runs import Origin
 from toolfold.tokens import count_tokens
@@ -246,3 +247,9 @@ def test_an_estimate_is_a_line_for_each_server_the_dearest_first() -> None:
     assert "$6.03" in lines[-2]  # 40,210 tokens of 50 users
     assert as_json_value(found, Price(3.0, 50))["dollars"] == 6.03
     assert text(Estimate(servers=(), toolfold=1, faults={}), Price(None, 1)).startswith("None of")
+
+
+def test_a_loss_is_said_to_be_one() -> None:
+    assert list(money(-0.12, 3.0, 1)) == [
+        "At $3.00 for a million tokens, it cost $0.12 more than direct calls would have."
+    ]

@@ -4,7 +4,8 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from support import MakeApp, catalogue, test_server
 from toolfold.catalog.definitions import Definitions, definition, listing
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.entrypoints.mcp.server import make_server
+from toolfold.errors import ToolFailed
+from toolfold.execution import accounts
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.journal import Journal, JournaledRun
-from toolfold.execution.ledger import Account
+from toolfold.execution.ledger import Account, uses
 from toolfold.execution.runs import Origin
 from toolfold.execution.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
@@ -266,6 +269,7 @@ def test_a_tool_that_the_model_or_a_program_called_itself_saves_nothing_but_defi
     assert pinned.sent == pinned.direct == requested.sent == requested.direct > 0
     assert pinned.loaded > 0
     assert (requested.loaded, requested.deferred) == (0, 0)
+    assert uses([pinned, requested], by_server=True) == {}
 
 
 def test_a_run_that_saved_nothing_is_said_to_have_cost_more(path: Path) -> None:
@@ -295,6 +299,38 @@ def test_each_door_is_told_from_the_others(client: str, kind: Any, door: str, pa
         end(run)
 
     assert [account.door for account in ledger(path).all] == [door]
+
+
+def test_the_holder_of_a_key_is_known_by_either_door(path: Path) -> None:
+    tools = listing("toolfold", {"toolfold.execute_code": definition("execute_code", "Run.", {})})
+    with opened(path) as journal:
+        with journal.begin(Origin(client="key:1"), "x") as run:
+            end(run)
+            run.offer(offered("find"), shown=tools)
+
+    assert [account.door for account in ledger(path).all] == ["http"]
+
+
+def test_an_error_that_is_too_long_to_keep_is_counted_whole_or_said_to_be_cut(path: Path) -> None:
+    words = "no such customer " * 10_000
+    with opened(path) as journal, journal.begin(Origin(), "x") as run:
+        with suppress(ToolFailed), run.call("crm.find", {}):
+            raise ToolFailed(words)
+        end(run)
+    whole = ledger(path)
+    [(answer, size, digest, error)] = rows(
+        path, "SELECT answer, answer_bytes, answer_sha256, error FROM calls"
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM tokens")
+
+    assert whole.cut == 0
+    assert whole.all[0].direct == count_tokens('{"name":"find","arguments":{}}') + count_tokens(
+        words
+    )
+    assert (answer, size, digest) == (None, len(words), sha256(words.encode()).hexdigest())
+    assert words.startswith(error)
+    assert ledger(path).cut == 1
 
 
 def test_what_was_counted_once_is_not_counted_again(path: Path) -> None:
@@ -339,6 +375,26 @@ def test_pruning_takes_what_the_ledger_has_of_old_runs_and_nothing_else(path: Pa
     assert len(rows(path, "SELECT id FROM listings")) == 1
     assert rows(path, "SELECT * FROM tokens") == kept
     assert ledger(path).all[0].loaded > 0
+
+
+def test_runs_that_are_pruned_while_they_are_counted_count_still(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(path) as journal:
+        for number in range(2):
+            with journal.begin(Origin(), f"print({number})") as run:
+                end(run, reply=str(number))
+
+    def count(text: str) -> int:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM beginnings")
+            other.execute("DELETE FROM ends")
+        return count_tokens(text)
+
+    monkeypatch.setattr(accounts, "count_tokens", count)
+
+    assert len(ledger(path).all) == 2
+    assert ledger(path).all == ()
 
 
 def test_a_ledger_that_cannot_be_written_costs_no_run(

@@ -228,7 +228,7 @@ def test_hostile_notes_prompts_and_commits_come_out_as_data(
     assert "remembered: " in begun.context
     assert begun.context.count("<") == 2
     assert all(line.isprintable() for line in begun.context.splitlines())
-    assert "(branch x/$(id)'" in begun.context
+    assert "(branch x/__id___" in begun.context
     assert not Path("/tmp/toolfold-was-here").exists()
     assert asked.output == {}  # the model has seen all there is
 
@@ -265,6 +265,29 @@ def test_every_mode_serves_and_records(
         assert "- Ship it" in stored["content"]
     is_own = any("Ship it" in note for note in shared_home.notes(project))
     assert is_own is (mode != "MCP only")
+
+
+@pytest.mark.parametrize("hook", ["session-start", "prompt", "pre-compact"])
+def test_the_server_is_not_asked_for_what_a_project_switched_off(
+    own_home: HookHome, hook: str
+) -> None:
+    path = transcript(own_home.home / "t.jsonl", [said("user", "Ship it")])
+    own_home.use_server('ways = ["server"]')
+    told = {"prompt": "what did we decide", "transcript_path": str(path)}
+    below = own_home.project / "src"
+    below.mkdir()
+
+    on = own_home.hook(hook, told, cwd=below)
+    served = own_home.kept.read_text()
+    own_home.kept.write_text(FROM_SERVER)
+    settings = f"[hooks]\n{hook.replace('-', '_')} = false\n"
+    (own_home.project / ".toolfold" / "config.toml").write_text(settings)
+    off = own_home.hook(hook, told, cwd=below)
+
+    assert FROM_SERVER in on.context or "Ship it" in served
+    assert off.output == {}
+    assert own_home.kept.read_text() == FROM_SERVER
+    assert own_home.log == ""
 
 
 def test_where_a_mode_has_no_fallback_a_fault_is_logged_and_nothing_is_said(

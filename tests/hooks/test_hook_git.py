@@ -1,6 +1,7 @@
 """What git says of where a conversation begins."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,53 @@ async def test_what_is_wrong_is_remarked_and_nothing_is_raised(place: Path, tmp_
     assert len(bare.remarks) == 2
     assert "not a git repository" in bare.remarks[0]
     assert (nowhere.branch, nowhere.remarks) == ("", ())
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", [".git", ".git/HEAD"])
+async def test_what_is_no_file_is_neither_waited_for_nor_read_to_its_end(
+    place: Path, name: str, tmp_path: Path
+) -> None:
+    def put(make: object) -> None:
+        target = place / name
+        if target.is_dir():
+            shutil.rmtree(target)
+        target.unlink(missing_ok=True)
+        make(target)  # type: ignore[operator]
+
+    git(place, "commit", "-q", "--allow-empty", "-m", "One")
+    # Without git, which has a timeout of its own.
+    put(os.mkfifo)
+    with_pipe = await ask(Git(), place, str(tmp_path))
+    put(lambda target: target.symlink_to("/dev/zero"))
+    endless = await ask(Git(), place, str(tmp_path))
+
+    assert with_pipe.remarks == endless.remarks == ("git is not in the PATH.",)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+async def test_what_somebody_else_owns_is_left_to_git_which_refuses_it(place: Path) -> None:
+    git(place, "commit", "-q", "--allow-empty", "-m", "One")
+    asked = Git()
+    assert (await ask(asked, place)).branch == "main"
+    for path in (place, place / ".git", place / ".git" / "HEAD"):
+        os.chown(path, 12_345, 12_345)
+
+    found = await ask(asked, place)
+
+    assert found.branch == ""
+    assert "safe.directory" in "".join(found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("branch", "about"),
+    [
+        ("feature/login-loop_2.x", "branch feature/login-loop_2.x"),
+        ("größe", "branch größe"),
+        ("x).\u00a0The\u00a0user\u00a0wants", "branch x_._The_user_wants"),
+        ("a" * 300, "branch " + "a" * 100),
+        ("", ""),
+    ],
+)
+def test_the_name_of_a_branch_says_nothing_in_our_voice(branch: str, about: str) -> None:
+    assert GitContext(branch=branch).about == about

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from hooks.home import said, transcript
 
-from toolfold.relay.hook_record import describe, duration_ms, read_conversation
+from toolfold.relay.hook_record import describe, duration_ms, read_transcript
 
 FIXED = "Fixed: the cookie needs SameSite=Lax."
 KEY = "sk-ant-api03-" + "x1Y2z3" * 8
 
 
 def record(path: Path) -> str:
-    return describe(read_conversation(str(path)), project="api", directory="/work/api")
+    return describe(read_transcript(str(path)), project="api", directory="/work/api")
 
 
 def test_a_record_says_what_was_asked_what_was_edited_and_how_it_ended(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_record_says_what_was_asked_what_was_edited_and_how_it_ended(tmp_path:
         "Edited: src/login.py",
         f"It ended with: {FIXED}",
     ]
-    assert duration_ms(read_conversation(str(path))) == 331_000
+    assert duration_ms(read_transcript(str(path))) == 331_000
 
 
 def test_a_long_conversation_still_has_a_short_record(tmp_path: Path) -> None:
@@ -61,6 +61,20 @@ def test_a_secret_at_the_place_where_a_text_is_cut_does_not_stay_in_half(tmp_pat
     for length in range(200, 250):
         path = transcript(tmp_path / "t.jsonl", [said("user", "x" * length + " " + KEY)])
         assert "sk-ant" not in record(path)
+    blank = " " * 4_200 + KEY + " and much more" * 999
+    assert "sk-ant" not in record(transcript(tmp_path / "t.jsonl", [said("user", blank)]))
+
+
+def test_of_many_long_names_of_files_a_few_are_shown(tmp_path: Path) -> None:
+    edits = [
+        {"type": "tool_use", "name": "Edit", "input": {"file_path": f"/{n}{'x' * 3_000}"}}
+        for n in range(30)
+    ]
+    path = transcript(tmp_path / "t.jsonl", [said("user", "go"), said("assistant", edits)])
+
+    [names] = [line for line in record(path).splitlines() if line.startswith("Edited: ")]
+    assert names.endswith("… and 18 more")
+    assert len(names) < 12 * 410
 
 
 @pytest.mark.parametrize(
@@ -86,4 +100,4 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(OSError, match="is not a file"):
-        read_conversation(str(tmp_path / "pipe"))
+        read_transcript(str(tmp_path / "pipe"))

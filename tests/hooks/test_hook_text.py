@@ -28,6 +28,14 @@ def test_whatever_notes_say_the_fence_opens_once_and_closes_once_at_the_end(
     assert all(line.isprintable() for line in inside)
 
 
+UNSEEN = "\ufe00\ufe0f\U000e0100\U000e01ef\u3164\u115f\u1160\uffa0\u034f\u2800\u17b4\u180b\u180f"
+
+
+@pytest.mark.parametrize("char", UNSEEN)
+def test_what_nobody_sees_is_not_shown(char: str) -> None:
+    assert harmless(f"a{char}b") == "ab"
+
+
 def test_a_note_with_markup_can_still_be_read() -> None:
     assert harmless("if a < b:\n\tuse <b>bold</b>") == "if a &lt; b: use &lt;b>bold&lt;/b>"
 

@@ -1,5 +1,7 @@
 """Hooks as the client starts them: what goes in, what comes out, what is kept."""
 
+import json
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -67,7 +69,7 @@ def test_the_user_is_told_in_a_line_what_was_shown_and_what_that_saves(
     shown = count_tokens(ran.context)
     assert message.startswith(f"toolfold: 1 note from memory in {shown:,} tokens; asking for")
     account = booked(shared_home, project)
-    assert (account.passed, account.calls) == (shown, 2)
+    assert (account.passed, account.calls) == (shown, 1)  # what brought nothing saved nothing
     assert account.all_loaded == account.all_deferred
     assert message.endswith(f"would take {account.all_deferred:,}.")
 
@@ -127,13 +129,70 @@ def test_a_session_that_ends_leaves_an_event_and_a_record_without_secrets(
 
     assert [ran.output for ran in (compacted, ended, again)] == [{}, {}, {}]
     [record] = shared_home.notes(project)  # that of the beginning is replaced
-    assert record.startswith("session,session-abc12345 | Conversation in ")
+    assert re.match("session,session-[0-9a-f]{16} [|] Conversation in ", record)
     assert "Deploy with [secret removed] please" in record
     assert "It ended with: Done." in record
     end, compaction = shared_home.events(project)
     assert end.startswith("session end logout abc12345-6 Conversation in ")
     assert compaction.startswith("compaction logout abc12345-6 ")
     assert key not in "".join(map(str, shared_home.read("SELECT * FROM notes"))) + end
+
+
+def test_sessions_whose_ids_begin_alike_keep_a_record_each_and_notes_of_people_stay(
+    shared_home: HookHome, project: Path, tmp_path: Path
+) -> None:
+    def keep(session: str, words: str) -> None:
+        path = transcript(tmp_path / "t.jsonl", [said("user", words)])
+        told = {"session_id": session, "transcript_path": str(path)}
+        shared_home.hook("pre-compact", told, cwd=project)
+
+    keep("abc12345-first", "Paint it red")
+    [record] = shared_home.notes(project)
+    tag = record.split(" ")[0].split(",")[1]
+    shared_home.remember("Mine, about that session", tags=tag, cwd=project)
+    keep("abc12345-second", "Paint it blue")
+    keep("abc12345-first", "Paint it green")
+
+    notes = " ".join(shared_home.notes(project))
+    assert [color in notes for color in ("red", "blue", "green", "Mine")] == [False, *[True] * 3]
+
+
+def test_the_secrets_of_a_prompt_do_not_get_into_the_journal(
+    shared_home: HookHome, project: Path
+) -> None:
+    key = "ghp_" + "z9Y8" * 9
+    shared_home.remember("Decision: deploy tokens are rotated each month", cwd=project)
+
+    told = {"prompt": f"What did we decide about deploy tokens? Mine is {key}."}
+    ran = shared_home.hook("prompt", told, cwd=project)
+
+    assert "rotated each month" in ran.context
+    booked(shared_home, project)
+    files = list((shared_home.home / "data").glob("runs.db*"))
+    content = b"".join(file.read_bytes() for file in files)
+    assert b"What did we decide about deploy tokens? Mine is [secret removed]" in content
+    assert key.encode() not in content
+
+
+def test_the_ledger_counts_the_notes_that_were_shown_and_no_others(
+    shared_home: HookHome, project: Path
+) -> None:
+    notes = [f"Decision {n}: the invoice numbers of region {n} begin with {n}" for n in range(9)]
+    shared_home.remember(*notes, cwd=project)
+
+    told = {"prompt": "What did we decide about invoice numbers?"}
+    shown = shared_home.hook("prompt", told, cwd=project).context
+    booked(shared_home, project)
+    connection = open_for_reading(shared_home.home / "data" / "runs.db")
+    assert connection is not None
+    with closing(connection):
+        statement = "SELECT arguments, answer FROM calls JOIN beginnings ON number = calls.id >> 32"
+        rows = connection.execute(f"{statement} WHERE project = ?", [str(project)]).fetchall()
+
+    [(arguments, answer)] = rows
+    assert count_notes(shown) == 3
+    assert json.loads(arguments)["limit"] == 3
+    assert answer.count("Decision ") == 3
 
 
 def test_two_projects_do_not_see_each_others_notes(shared_home: HookHome, project: Path) -> None:

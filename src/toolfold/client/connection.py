@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from toolfold.errors import BadInput, RequestFailed, ToolfoldError
 
@@ -29,11 +29,8 @@ class Connection:
     """
 
     def __init__(self, url: str, *, key: str | None, timeout_s: float, retries: int) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise BadInput(f"The address of a door is like http://127.0.0.1:8765, not {url!r}.")
+        parts, self._host, self._port = _split(url)
         self._is_safe = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/").removesuffix("/mcp")
         self._timeout_s = timeout_s
         self._retries = retries
@@ -90,16 +87,22 @@ class Connection:
             ToolfoldError: As `ask`.
         """
         with closing(self._new_link()) as link:
-            try:
-                headers = {**self._headers, "Accept": "text/event-stream"}
-                self._send(link, "POST", self._address(path, None), body, headers)
-                response = link.getresponse()
-                if response.status >= 400:
-                    _value(response.status, response.read(_MOST_BYTES))
-                for event, value in _events(response):
-                    on_event(event, value)
-            except (_NotSent, OSError, http.client.HTTPException) as error:
-                raise self._unreachable(error) from error
+            # What `on_event` raises is the caller's own, so it is called out here.
+            for event, value in self._heard(link, self._address(path, None), body):
+                on_event(event, value)
+
+    def _heard(
+        self, link: http.client.HTTPConnection, address: str, body: Mapping[str, object]
+    ) -> Iterator[tuple[str, Any]]:
+        try:
+            headers = {**self._headers, "Accept": "text/event-stream"}
+            self._send(link, "POST", address, body, headers)
+            response = link.getresponse()
+            if response.status >= 400:
+                _value(response.status, response.read(_MOST_BYTES))
+            yield from _events(response)
+        except (_NotSent, OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
 
     def _exchange(
         self, method: str, address: str, body: Mapping[str, object] | None
@@ -158,6 +161,18 @@ class Connection:
             f"No answer from {where}: {str(error) or type(error).__name__}. "
             "Does `toolfold serve` run there?"
         )
+
+
+def _split(url: str) -> tuple[SplitResult, str, int | None]:
+    """Return the parts of an address, its host and its port."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if parts.scheme not in {"http", "https"} or not host:
+        raise BadInput(f"The address of a door is like http://127.0.0.1:8765, not {url!r}.")
+    return parts, host, port
 
 
 class _NotSent(Exception):
@@ -234,8 +249,17 @@ def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
     """Read a stream of events."""
     event = ""
     while line := response.readline(_MOST_BYTES):
-        text = line.decode().rstrip("\r\n")
+        text = line.decode(errors="replace").rstrip("\r\n")
         if text.startswith("event: "):
             event = text.removeprefix("event: ")
         elif text.startswith("data: "):
-            yield event, json.loads(text.removeprefix("data: "))
+            yield event, _event_value(text.removeprefix("data: "))
+
+
+def _event_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestFailed(
+            f"The stream broke off, or is none of toolfold: {text[:100]!r}."
+        ) from error

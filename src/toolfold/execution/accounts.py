@@ -3,14 +3,15 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from toolfold.execution.ledger import (
+    PASSED_AS_IT_IS,
     Account,
-    Conversation,
+    KnownDefinitions,
     ServerDefinitions,
     Use,
     read_definitions,
@@ -63,7 +64,9 @@ class _Run(NamedTuple):
             return "hook"
         if self.client in {"cli", "http"}:
             return self.client
-        return "rest" if self.client == "rest" or self.client.startswith("key:") else "mcp"
+        if self.client.startswith("key:"):  # at /mcp a model saw our definitions
+            return "http" if self.shown else "rest"
+        return "rest" if self.client == "rest" else "mcp"
 
     @property
     def conversation(self) -> tuple[object, ...]:
@@ -81,16 +84,27 @@ def read_accounts(connection: sqlite3.Connection) -> Accounts:
     Raises:
         sqlite3.Error: The journal does not answer.
     """
-    tokens = _Tokens(connection)
-    servers = _Servers(connection)
-    conversations: dict[tuple[object, ...], Conversation] = {}
-    accounts = []
-    for row in connection.execute(_RUNS).fetchall():
-        run = _Run(*row)
-        conversation = conversations.setdefault(run.conversation, Conversation())
-        accounts.append(_account(connection, run, tokens, servers, conversation))
+    with _one_moment(connection):
+        tokens = _Tokens(connection)
+        servers = _Servers(connection)
+        conversations: dict[tuple[object, ...], KnownDefinitions] = {}
+        accounts = []
+        for row in connection.execute(_RUNS).fetchall():
+            run = _Run(*row)
+            known = conversations.setdefault(run.conversation, KnownDefinitions())
+            accounts.append(_account(connection, run, tokens, servers, known))
     tokens.keep()
     return Accounts(all=tuple(accounts), cut=tokens.cut)
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have all that is read be of one moment: runs may be pruned meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()
 
 
 def _account(
@@ -98,7 +112,7 @@ def _account(
     run: _Run,
     tokens: "_Tokens",
     servers: "_Servers",
-    conversation: Conversation,
+    known: KnownDefinitions,
 ) -> Account:
     used: dict[str, Use] = {}
     calls = run.number << CALLS_BITS, run.number + 1 << CALLS_BITS
@@ -106,19 +120,17 @@ def _account(
         used[tool] = used.get(tool, Use()).plus(tokens.of_call(key))
     written, read = tokens.of_run(run.number)
     direct = sum(use.tokens for use in used.values())
-    if run.kind in {"direct", "request"}:
-        # The model, or a program, made the one call itself: nothing was saved but definitions.
+    sent = read if run.kind == "hook" else written + read
+    if run.kind in PASSED_AS_IT_IS:  # nothing was saved but definitions
         sent = direct
-    else:
-        sent = read if run.kind == "hook" else written + read
-    loaded, deferred = conversation.direct(servers.of(run.listings), used, run.kind)
+    loaded, deferred = known.direct(servers.of(run.listings), used, run.kind)
     return Account(
         run=run.id,
         at=run.at,
         door=run.door,
         project=run.project,
         kind=run.kind,
-        shown=conversation.shown(run.shown, servers.tokens(run.shown)),
+        shown=known.shown(run.shown, servers.tokens(run.shown)),
         sent=sent,
         direct=direct,
         loaded=loaded,

@@ -306,7 +306,12 @@ class JournaledCall:
             answer = _kept(text := _as_json(self.answer))
             if answer[2] is not None:
                 self.cut["read"] = answer_text(text)
-        error = None if self._error is None else _kept(self._error)[0]
+        error = None
+        if self._error is not None:
+            error, size, cut_sha256 = _kept(self._error)
+            if cut_sha256 is not None:  # the model would have read it in place of an answer
+                answer = None, size, cut_sha256
+                self.cut["read"] = self._error
         times = self._started_at, self._duration_s
         return (self._tool, self._outcome, *kept_arguments, *answer, error, *times)
 

@@ -13,6 +13,9 @@ from toolfold.tokens import count_tokens
 
 _FETCH_RESULTS: Final = 5
 
+PASSED_AS_IT_IS: Final[frozenset[Kind]] = frozenset({"direct", "request"})
+"""The kinds of runs that are one call, made by the model or a program itself."""
+
 
 class Definition(NamedTuple):
     """What one tool costs a model before its first call, in tokens."""
@@ -96,8 +99,8 @@ class Account:
         return self.direct + self.deferred
 
 
-class Conversation:
-    """What a model would know already: definitions are read once, however many runs follow."""
+class KnownDefinitions:
+    """What a model knows of a conversation: definitions are read once, however many runs follow."""
 
     def __init__(self) -> None:
         self._shown: set[str] = set()
@@ -206,9 +209,14 @@ def sums(accounts: Sequence[Account]) -> Sums:
 
 
 def uses(accounts: Iterable[Account], *, by_server: bool) -> dict[str, Use]:
-    """Return what each tool, or the tools of each server, were called for; most tokens first."""
+    """Return what each tool, or the tools of each server, were called for; most tokens first.
+
+    Only calls that runs and hooks made: what a model or a program calls by itself passes as it is.
+    """
     found: dict[str, Use] = {}
     for account in accounts:
+        if account.kind in PASSED_AS_IT_IS:
+            continue
         for path, use in account.tools.items():
             name = path.partition(".")[0] if by_server else path
             known = found.get(name, Use())

@@ -10,7 +10,7 @@ import time
 
 from toolfold.relay.hook_log import HookLog
 from toolfold.relay.hook_request import HookRequest
-from toolfold.relay.hook_settings import HookWishes, read_wishes
+from toolfold.relay.hook_settings import HookWishes, is_off_in_project, read_wishes
 from toolfold.relay.hook_ways import WAYS, Failed
 from toolfold.relay.wire import encode, write_all
 
@@ -104,6 +104,9 @@ class _Hook:
         for way in wishes.ways:
             if not _may_ask(way, request):
                 continue
+            # The others read the project's file themselves.
+            if way == "server" and is_off_in_project(self._name, request.cwd, self._log):
+                return {}
             left_s = self._began + timeout_s - time.monotonic()
             if way != wishes.ways[-1]:
                 left_s *= _SHARE.get(way, 1.0)

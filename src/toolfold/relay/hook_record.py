@@ -8,7 +8,7 @@ import json
 import os
 import stat
 
-from toolfold.relay.hook_secrets import without_secrets
+from toolfold.relay.hook_secrets import beginning_without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 1_000_000
 _TAIL_BYTES = 4_000_000
-_LONGEST_TEXT = 64_000
 _FIRST_PROMPTS = 2
 _LAST_PROMPTS = 4
 _PROMPT_CHARS = 240
 _ENDING_CHARS = 600
 _FILES = 12
+_PATH_CHARS = 400
 _EDITING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 # The client puts words of its own into the mouth of the user, each between tags.
 _NOT_SAID = ("<", "Caveat: ", "[Request interrupted")
 
 
-class Conversation:
+class Transcript:
     """What a transcript says that is worth a record."""
 
     def __init__(self) -> None:
@@ -71,26 +71,26 @@ class Conversation:
                     self.files[path] = None
 
 
-def read_conversation(path: str) -> Conversation:
+def read_transcript(path: str) -> Transcript:
     """Read a transcript; of a long one its beginning and its end.
 
     Raises:
         OSError: It cannot be read, or is no file.
     """
-    conversation = Conversation()
+    transcript = Transcript()
     for line in _lines(path):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict):
-            conversation.add(entry)
-    return conversation
+            transcript.add(entry)
+    return transcript
 
 
-def describe(conversation: Conversation, *, project: str, directory: str) -> str:
+def describe(transcript: Transcript, *, project: str, directory: str) -> str:
     """Return a record of a conversation in a few lines; "" if nobody said anything."""
-    prompts = conversation.prompts
+    prompts = transcript.prompts
     if not prompts:
         return ""
     left_out = len(prompts) - _FIRST_PROMPTS - _LAST_PROMPTS
@@ -99,22 +99,22 @@ def describe(conversation: Conversation, *, project: str, directory: str) -> str
     asked = [f"- {_short(text, _PROMPT_CHARS)}" for text in shown]
     if is_long:
         asked.insert(_FIRST_PROMPTS, f"- ({left_out} more)")
-    day = conversation.first_at[:10]
+    day = transcript.first_at[:10]
     lines = [f"Conversation in {project}{f' on {day}' if day else ''}. The user asked:", *asked]
-    if conversation.files:
-        lines.append(f"Edited: {_named(conversation.files, directory)}")
-    if conversation.ending:
-        lines.append(f"It ended with: {_short(conversation.ending, _ENDING_CHARS)}")
+    if transcript.files:
+        lines.append(f"Edited: {_named(transcript.files, directory)}")
+    if transcript.ending:
+        lines.append(f"It ended with: {_short(transcript.ending, _ENDING_CHARS)}")
     return "\n".join(lines)
 
 
-def duration_ms(conversation: Conversation) -> float | None:
+def duration_ms(transcript: Transcript) -> float | None:
     """Return how long a conversation took, if its transcript says so."""
     from datetime import datetime
 
     try:
         first, last = (
-            datetime.fromisoformat(at) for at in (conversation.first_at, conversation.last_at)
+            datetime.fromisoformat(at) for at in (transcript.first_at, transcript.last_at)
         )
         return max(0.0, (last - first).total_seconds() * 1000)
     except (ValueError, TypeError):
@@ -148,12 +148,13 @@ def _texts(content: object) -> "Iterator[str]":
 
 def _short(text: str, most: int) -> str:
     """Return the beginning of a text on one line. Secrets go first: half of one is none we know."""
-    line = " ".join(without_secrets(text[:_LONGEST_TEXT].replace("\0", " ")).split())
+    line = " ".join(beginning_without_secrets(text, most).replace("\0", " ").split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def _named(files: "Iterable[str]", directory: str) -> str:
     inside = directory.rstrip(os.sep) + os.sep
-    names = [without_secrets(path.removeprefix(inside).replace("\0", " ")) for path in files]
-    more = f" and {len(names) - _FILES} more" if len(names) > _FILES else ""
-    return ", ".join(" ".join(name.split()) for name in names[:_FILES]) + more
+    paths = list(files)
+    more = f" and {len(paths) - _FILES} more" if len(paths) > _FILES else ""
+    names = [_short(path.removeprefix(inside), _PATH_CHARS) for path in paths[:_FILES]]
+    return ", ".join(names) + more

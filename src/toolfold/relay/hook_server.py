@@ -11,6 +11,7 @@ import re
 import select
 import time
 
+from toolfold.relay.hook_secrets import beginning_without_secrets
 from toolfold.relay.hook_text import fenced, within
 from toolfold.relay.places import find_directories
 from toolfold.relay.wire import Lines, decode, encode, write_all
@@ -55,7 +56,8 @@ def ask(request: "HookRequest", wishes: "HookWishes", timeout_s: float) -> "dict
 
 
 def _search(request: "HookRequest", wishes: "HookWishes") -> "dict[str, Any]":
-    query = request.payload.get("prompt") or os.path.basename(request.cwd) or "project"
+    prompt = beginning_without_secrets(request.payload.get("prompt", ""), _LONGEST_QUERY)
+    query = prompt or os.path.basename(request.cwd) or "project"
     return {"query": query[:_LONGEST_QUERY], "limit": wishes.notes, "n_results": wishes.notes}
 
 
@@ -72,10 +74,10 @@ def _record(request: "HookRequest") -> "dict[str, Any]":
     path = request.payload.get("transcript_path")
     if not path:
         return {}
-    from toolfold.relay.hook_record import describe, read_conversation
+    from toolfold.relay.hook_record import describe, read_transcript
 
     project = os.path.basename(request.cwd)
-    content = describe(read_conversation(path), project=project, directory=request.cwd)
+    content = describe(read_transcript(path), project=project, directory=request.cwd)
     return {"content": content, "tags": ["session"]} if content else {}
 
 

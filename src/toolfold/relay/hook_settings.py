@@ -7,6 +7,7 @@ is not even parsed: that would take as long as all the rest.
 import os
 
 from toolfold.relay.hook_log import HookLog
+from toolfold.relay.manifest import deciding_project
 from toolfold.relay.places import find_directories
 
 TYPE_CHECKING = False
@@ -91,6 +92,15 @@ def read_wishes(environ: "Mapping[str, str]", log: HookLog) -> HookWishes:
     if environ.get("TOOLFOLD_NO_DAEMON", "") not in {"", "0"}:
         wishes.ways = [way for way in wishes.ways if way != "daemon"]
     return wishes
+
+
+def is_off_in_project(hook: str, cwd: str, log: HookLog) -> bool:
+    """Whether the project around `cwd` wants nothing of a hook. Nobody can overrule that here."""
+    project = deciding_project(cwd)
+    if not project:
+        return False
+    table = _table(os.path.join(project, ".toolfold", "config.toml"), log)
+    return not HookWishes(table, log).is_on(hook)
 
 
 def _table(path: str, log: HookLog) -> "dict[str, Any]":

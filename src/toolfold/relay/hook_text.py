@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FENCE = "toolfold-memory"
-_BRACKETS = {ord(bracket): "&lt;" for bracket in "<\ufe64\uff1c"}
+# Nobody sees these either, though they count as printable; a text can be spelled with them.
+_UNSEEN = (
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
+    *range(0x180B, 0x1810),
+    *range(0xFE00, 0xFE10),
+    *range(0xE0100, 0xE01F0),
+)
+_CHANGED = {ord(bracket): "&lt;" for bracket in "<\ufe64\uff1c"} | dict.fromkeys(_UNSEEN, "")
 _QUOTES = {ord('"'): "'"}
 _LONGEST_NAME = 100
 
@@ -36,7 +43,7 @@ def harmless(text: str) -> str:
     line = " ".join(text.split())
     if not line.isprintable():
         line = "".join(char for char in line if char.isprintable())
-    return line.translate(_BRACKETS)
+    return line.translate(_CHANGED)
 
 
 def fenced(lines: "Sequence[str]", *, project: str, about: str, how: str) -> str:

@@ -58,7 +58,11 @@ def use_table(found: Mapping[str, Use], title: str) -> Iterator[str]:
 def money(dollars: float, price: float, users: int) -> Iterator[str]:
     """Say what that comes to."""
     who = f" for {users:,} users who work like this" if users > 1 else ""
-    yield f"At ${price:,.2f} for a million tokens, ${dollars:,.2f} were saved{who}."
+    at = f"At ${price:,.2f} for a million tokens"
+    if dollars < 0:
+        yield f"{at}, it cost ${-dollars:,.2f} more than direct calls would have{who}."
+    else:
+        yield f"{at}, ${dollars:,.2f} were saved{who}."
 
 
 def bar(value: int, most: int) -> str:

@@ -4,7 +4,10 @@ A repository may be hostile. Nothing is asked that would have git run a program 
 names: no pager, no signature, no file system monitor, no fetching of what is missing.
 """
 
+import os
+import re
 import shutil
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +20,8 @@ _PATIENCE_S: Final = 2.0
 _COMMITS: Final = 5
 _MOST_KNOWN: Final = 200
 _LONGEST: Final = 2_000
+_LONGEST_NAME: Final = 100
+_NO_NAME: Final = re.compile(r"[^\w./-]")
 _NO_COMMITS: Final = "does not have any commits yet"
 _SAFELY: Final = (
     "--no-pager",
@@ -51,8 +56,11 @@ class GitContext:
 
     @property
     def about(self) -> str:
-        """The same in a word or two, for people and models."""
-        return f"branch {self.branch}" if self.branch else ""
+        """The same in a word or two, for people and models.
+
+        It stands in a sentence of ours, so whoever named the branch must not go on with it.
+        """
+        return f"branch {_NO_NAME.sub('_', self.branch)[:_LONGEST_NAME]}" if self.branch else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +144,7 @@ def _git_directory(directory: Path) -> Path | None:
         place = parent / ".git"
         try:
             if place.is_file():
-                told = place.read_text(encoding="utf-8", errors="replace")[:_LONGEST]
+                told = _beginning(place).decode(errors="replace")
                 return parent / told.removeprefix("gitdir:").strip()
             if place.exists():
                 return place
@@ -148,8 +156,27 @@ def _git_directory(directory: Path) -> Path | None:
 def _state(git_directory: Path) -> object:
     """Return what changes with every commit and checkout; None where that cannot be told."""
     try:
-        head = (git_directory / "HEAD").read_bytes()[:_LONGEST]
+        head = _beginning(git_directory / "HEAD")
         log = (git_directory / "logs" / "HEAD").stat()
     except (OSError, ValueError):
         return None
     return head, log.st_mtime_ns, log.st_size
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first bytes of a file that is ours; git judges what others own.
+
+    Raises:
+        OSError: It cannot be read, is no file, or somebody else's.
+    """
+    # A pipe would have us wait for whoever writes into it.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or not _is_ours(about):
+            raise OSError(f"{path} is not a file of ours")
+        return file.read(_LONGEST)
+
+
+def _is_ours(about: os.stat_result) -> bool:
+    return not hasattr(os, "getuid") or about.st_uid in {0, os.getuid()}

@@ -1,5 +1,6 @@
 """Keep what there is to keep of a conversation: an event, and a short record of it."""
 
+import hashlib
 from typing import Any, Final
 
 import anyio.to_thread
@@ -8,11 +9,12 @@ from toolfold.config.settings import Config
 from toolfold.entrypoints.hooks.notes import SESSION_TAG
 from toolfold.jsontypes import Json
 from toolfold.memory.memories import Memories, Place
-from toolfold.relay.hook_record import Conversation, describe, duration_ms, read_conversation
+from toolfold.relay.hook_record import Transcript, describe, duration_ms, read_transcript
 
 _SOURCE: Final = "claude-code"
 _TWICE_S: Final = 60.0
 _LONGEST_NAME: Final = 200
+_TAG_DIGITS: Final = 16
 
 
 async def record(
@@ -25,9 +27,9 @@ async def record(
     Raises:
         StoreError: Memory does not answer.
     """
-    conversation, remarks = await _read(payload.get("transcript_path", ""))
+    transcript, remarks = await _read(payload.get("transcript_path", ""))
     project = (config.project or config.start_directory).name
-    text = describe(conversation, project=project, directory=str(config.start_directory))
+    text = describe(transcript, project=project, directory=str(config.start_directory))
     session = _name(payload.get("session_id", ""))
     place = Place(config.namespace, config.settings.memory)
     if text:
@@ -37,28 +39,29 @@ async def record(
     if not (session and known.total):
         reason = _name(payload.get("reason") or payload.get("trigger") or "")
         happened |= {"content": text, "outcome": reason or None}
-        happened["duration_ms"] = duration_ms(conversation)
+        happened["duration_ms"] = duration_ms(transcript)
         await memories.call(place, "memory.record_event", happened)
     return remarks
 
 
-async def _read(path: str) -> tuple[Conversation, tuple[str, ...]]:
+async def _read(path: str) -> tuple[Transcript, tuple[str, ...]]:
     if not path:
-        return Conversation(), ("The client named no transcript.",)
+        return Transcript(), ("The client named no transcript.",)
     try:
-        return await anyio.to_thread.run_sync(read_conversation, path), ()
+        return await anyio.to_thread.run_sync(read_transcript, path), ()
     except (OSError, ValueError) as error:
-        return Conversation(), (f"The transcript cannot be read: {error}.",)
+        return Transcript(), (f"The transcript cannot be read: {error}.",)
 
 
 async def _store(memories: Memories, place: Place, text: str, session: str) -> None:
     tags = [SESSION_TAG]
     supersedes: list[str] = []
     if session:
-        own = f"session-{session[:8]}".replace(",", "")
+        # Ids may begin alike; a hash of one is short, and has no commas, which part tags.
+        digest = hashlib.sha256(session.encode(errors="replace")).hexdigest()
+        own = f"session-{digest[:_TAG_DIGITS]}"
         tags.append(own)
-        found = await memories.call(place, "memory.search_by_tag", {"tags": own})
-        supersedes = [note.hash for note in found.memories]
+        supersedes = await _earlier(memories, place, own)
     arguments: dict[str, Any] = {
         "content": text,
         "tags": tags,
@@ -69,6 +72,16 @@ async def _store(memories: Memories, place: Place, text: str, session: str) -> N
     earlier: list[Json] = [each for each in supersedes if each != kept]
     if earlier:
         await memories.call(place, "memory.delete_batch", {"hashes": earlier})
+
+
+async def _earlier(memories: Memories, place: Place, tag: str) -> list[str]:
+    """Return the records that we made with a tag; people may use it for notes of their own."""
+    found = await memories.call(place, "memory.search_by_tag", {"tags": tag})
+    own = []
+    for short in [note.hash for note in found.memories]:
+        note = await memories.call(place, "memory.get", {"hash": short})
+        own += [short] if note.source == _SOURCE else []
+    return own
 
 
 def _name(text: str) -> str:

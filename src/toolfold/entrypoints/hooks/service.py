@@ -23,6 +23,7 @@ from toolfold.memory.background import in_background
 from toolfold.memory.memories import Memories, Place
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
 from toolfold.memory.ranking.words import telling_words
+from toolfold.relay.hook_secrets import beginning_without_secrets
 from toolfold.relay.hook_text import asks_for_memory, fenced
 from toolfold.tokens import count_tokens
 
@@ -95,9 +96,10 @@ class Hooks:
         near = await search.find(git.query, limit=_FROM_GIT, min_score=_GIT_SCORE)
         sources = [Wanted(near, share=3), *listed]
         chosen = choose(sources, most=config.settings.hooks.notes)
-        answer = await _shown(config, chosen, search.asked, about=git.about)
-        known.saw(chosen[: answer.get("notes", 0)])
-        self._book(config, payload, "session-start", search, answer)
+        answer = await _shown(config, chosen, search, about=git.about)
+        shown = chosen[: answer.get("notes", 0)]
+        known.saw(shown)
+        self._book(config, payload, "session-start", search.that_brought(shown), answer)
         return answer | ({"remarks": list(git.remarks)} if git.remarks else {})
 
     async def _look_around(
@@ -117,7 +119,8 @@ class Hooks:
         return found[0], [important, recent]
 
     async def _go_on(self, config: Config, payload: dict[str, str]) -> Answer:
-        prompt = payload.get("prompt", "")[:_LONGEST_QUERY]
+        prompt = beginning_without_secrets(payload.get("prompt", ""), _LONGEST_QUERY)
+        prompt = prompt[:_LONGEST_QUERY]  # it stands in the journal, too
         known = self._conversations.find(payload.get("session_id", ""))
         has_turned = known.turns(await self._subject(prompt))
         is_asked = asks_for_memory(prompt)
@@ -129,19 +132,25 @@ class Hooks:
         else:
             found = await search.find(prompt, limit=_LOOKED_AT, min_score=_PROMPT_SCORE)
         chosen = [note for note in found if note.hash not in known.shown][:_FROM_PROMPT]
-        answer = await _shown(config, chosen, search.asked, share=_PROMPT_SHARE)
-        known.saw(chosen[: answer.get("notes", 0)])
-        self._book(config, payload, "prompt", search, answer)
+        answer = await _shown(config, chosen, search, share=_PROMPT_SHARE)
+        shown = chosen[: answer.get("notes", 0)]
+        known.saw(shown)
+        self._book(config, payload, "prompt", search.that_brought(shown), answer)
         return answer
 
     def _book(
-        self, config: Config, payload: dict[str, str], hook: str, search: "_Search", answer: Answer
+        self,
+        config: Config,
+        payload: dict[str, str],
+        hook: str,
+        asked: Sequence[Asked],
+        answer: Answer,
     ) -> None:
         if self._journal is not None and answer:
             project = str(config.project or config.start_directory)
             session = payload.get("session_id", "")
             origin = Origin(client="hook", request=session, project=project)
-            book(self._journal, origin, hook, search.asked, answer["context"])
+            book(self._journal, origin, hook, asked, answer["context"])
 
     async def _subject(self, prompt: str) -> Subject:
         words = frozenset(telling_words(prompt))
@@ -160,12 +169,12 @@ class Hooks:
 
 
 class _Search:
-    """Asks memory, and notes what an agent would have had to ask."""
+    """Asks memory, and knows what an agent would have had to ask."""
 
     def __init__(self, memories: Memories, config: Config) -> None:
         self._memories = memories
         self._place = Place(config.namespace, config.settings.memory)
-        self.asked: list[Asked] = []
+        self._answers: list[tuple[str, JsonObject, CompactSearchResult]] = []
 
     async def find(self, query: str, *, limit: int, min_score: float) -> Found:
         if not query:
@@ -185,14 +194,30 @@ class _Search:
         result: CompactSearchResult = await self._memories.call(
             self._place, f"memory.{verb}", arguments
         )
-        self.asked.append(Asked(f"memory_{verb}", arguments, repr(result)))
+        self._answers.append((verb, arguments, result))
         return result.memories
+
+    def that_brought(self, notes: Found) -> list[Asked]:
+        """Return the calls that bring these notes and no others, each of them once.
+
+        We look at more than we show; an agent would not have to.
+        """
+        wanted = {note.hash for note in notes}
+        asked = []
+        for verb, arguments, result in self._answers:
+            brought = tuple(note for note in result.memories if note.hash in wanted)
+            wanted -= {note.hash for note in brought}
+            if brought:
+                limited: JsonObject = {**arguments, "limit": len(brought)}
+                answer = repr(result._replace(memories=brought))
+                asked.append(Asked(f"memory_{verb}", limited, answer))
+        return asked
 
 
 async def _shown(
     config: Config,
     chosen: Found,
-    asked: Sequence[Asked],
+    search: _Search,
     *,
     about: str = "",
     share: int = 1,
@@ -209,7 +234,8 @@ async def _shown(
         text, count = fitted([line(note) for note in chosen], write, budget, count_tokens)
         if not count:
             return {}
-        tokens, instead = count_tokens(text), tokens_as_tool_calls(asked)
+        tokens = count_tokens(text)
+        instead = tokens_as_tool_calls(search.that_brought(chosen[:count]))
         saved = instead - tokens
         figures: Answer = {"notes": count, "tokens": tokens, "saved": saved}
         return {"context": text, **figures} | _message(settings, count, tokens, instead, share)

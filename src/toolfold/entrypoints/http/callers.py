@@ -30,6 +30,11 @@ class Caller:
     is_known: bool = True
     """Whether they may learn more than that we are there."""
 
+    @property
+    def client(self) -> str:
+        """How the journal names the holder of a key; empty for the local user."""
+        return f"key:{self.key}" if self.key else ""
+
 
 class Refused(NamedTuple):
     """Why a request goes no further."""

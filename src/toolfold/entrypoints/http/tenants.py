@@ -1,9 +1,10 @@
 """An app for each namespace that keys belong to, opened when its first request comes."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -11,13 +12,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolfold.app import App, running_app
 from toolfold.config.settings import Config
-from toolfold.entrypoints.http.callers import CALLER, Caller
+from toolfold.entrypoints.http.callers import CALLER, Caller, Refused
+from toolfold.entrypoints.http.guard import refused
 from toolfold.entrypoints.http.stack import mcp_endpoint
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import StoreError
 
+_log = logging.getLogger(__name__)
+
 _DOOR: Final = "http"
-"""The name of its clients in the journal: requests do not say which of them belong together."""
+"""The name of clients without a key in the journal: nothing says which requests are of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Tenants:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own all of them for the length of this context."""
-        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_DOOR))
+        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_client))
         async with mcp_running(), anyio.create_task_group() as owners:
             self._owners = owners
             self._tenants[self._app.config.namespace] = Tenant(self._app, endpoint)
@@ -62,7 +66,11 @@ class Tenants:
 
     async def mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request to `/mcp`."""
-        tenant = await self.of(scope[CALLER])
+        try:
+            tenant = await self.of(scope[CALLER])
+        except StoreError as error:
+            await refused(Refused(503, error.code, str(error)), scope)(scope, receive, send)
+            return
         await tenant.mcp(scope, receive, send)
 
     async def _open(self, namespace: str) -> None:
@@ -76,14 +84,22 @@ class Tenants:
         try:
             config = in_namespace(self._app.config, namespace)
             async with running_app(config, self._app.shared) as app:
-                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_DOOR))
+                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_client))
                 async with mcp_running():
                     self._tenants[namespace] = Tenant(app, endpoint)
                     self._opening[namespace].set()
                     await anyio.sleep_forever()
+        except Exception:  # noqa: BLE001  # of one namespace, which must not end the others
+            _log.exception("What serves the namespace %r ended.", namespace)
         finally:
             self._tenants.pop(namespace, None)
             self._opening.pop(namespace).set()
+
+
+def _client(context: Any) -> str:
+    """Return under which name the journal knows who makes a call: the same as over REST."""
+    caller: Caller = context.request.scope[CALLER]
+    return caller.client or _DOOR
 
 
 def in_namespace(config: Config, namespace: str) -> Config:

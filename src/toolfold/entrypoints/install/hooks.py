@@ -1,6 +1,7 @@
 """Put toolfold's hooks into the settings of Claude Code, and take them out."""
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,11 @@ from toolfold.entrypoints.install.own import own_command
 from toolfold.entrypoints.install.records import digest_of_text
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.relay.hook_log import HookLog
+from toolfold.relay.hook_settings import HookWishes, read_wishes
 
 _TABLE: Final = ("hooks",)
+_GRACE_S: Final = 2
 _OWN: Final = re.compile(
     r"toolfold[\"']?\s+hook\s+(session-start|prompt|pre-compact|session-end)\b"
 )
@@ -28,7 +32,7 @@ class _Event:
 
     hook: str
     timeout_s: int
-    """Of the client, which is longer than our own."""
+    """Of the client, at least; it is longer than our own."""
 
     matcher: str = ""
 
@@ -95,7 +99,7 @@ def plan_adding(place: Place, around: Around, files: Files) -> HooksPlan:
     was = files.read(path)
     with naming(path):
         document = JsonText.parse(was or "")
-        text = _with_own(document, own_command(around.environ)).text
+        text = _with_own(document, own_command(around.environ), _wishes(around)).text
     kept = files.read(backup, max_bytes=None)
     if text == was:
         return HooksPlan(path=path, was=was, text=was, backup=backup, kept=kept, is_adding=True)
@@ -136,12 +140,17 @@ def _paths(place: Place, around: Around) -> tuple[Path, Path]:
     return path, around.directories.state / "backups" / name
 
 
-def _with_own(document: JsonText, command: list[str]) -> JsonText:
+def _wishes(around: Around) -> HookWishes:
+    """Return the user's own settings of hooks, as hooks read them."""
+    return read_wishes(around.environ, HookLog(around.environ, "install"))
+
+
+def _with_own(document: JsonText, command: list[str], wishes: HookWishes) -> JsonText:
     """Return the document with our hooks, each behind those of others for the same event."""
     present = document.servers(_TABLE)
     pieces, gone = {}, []
     for name, event in _EVENTS.items():
-        wanted = _entry(event, command)
+        wanted = _entry(event, command, wishes)
         entries = _entries(present, name)
         if wanted in entries:
             continue
@@ -167,9 +176,12 @@ def _without_own(document: JsonText) -> JsonText:
     return document
 
 
-def _entry(event: _Event, command: list[str]) -> JsonObject:
+def _entry(event: _Event, command: list[str], wishes: HookWishes) -> JsonObject:
     line = shlex.join([*command, "hook", event.hook])
-    inner: JsonObject = {"type": "command", "command": line, "timeout": event.timeout_s}
+    # The end of a session is waited for a second at most, whatever the timeout.
+    own_s = 0 if event.hook == "session-end" else math.ceil(wishes.timeout_of(event.hook))
+    timeout_s = max(event.timeout_s, own_s + _GRACE_S)
+    inner: JsonObject = {"type": "command", "command": line, "timeout": timeout_s}
     return {**({"matcher": event.matcher} if event.matcher else {}), "hooks": [inner]}
 
 

@@ -1,6 +1,6 @@
 """The MCP server: `execute_code`, and what the user chose to see beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ _SEARCH_DEFINITION: Final = types.Tool(
 class _Surface:
     """The tools that clients see, and what answers each."""
 
-    def __init__(self, app: App, client: str) -> None:
+    def __init__(self, app: App, client: str | Callable[[Any], str]) -> None:
         self._app = app
         self._client = client
         self._discovery = app.discovery
@@ -86,7 +86,7 @@ class _Surface:
     async def _origin(self, context: Any) -> Origin:
         config = self._app.config
         return Origin(
-            client=self._client,
+            client=self._client if isinstance(self._client, str) else self._client(context),
             request=key_of(context.request_id),
             project=str(config.project or config.start_directory),
             shown=await self._shown(),
@@ -130,8 +130,11 @@ class _Surface:
         return found
 
 
-def make_server(app: App, *, client: str = "") -> Server[Any]:
-    """Return the server of one app, for one client where it has a name of its own."""
+def make_server(app: App, *, client: str | Callable[[Any], str] = "") -> Server[Any]:
+    """Return the server of one app, for one client where it has a name of its own.
+
+    Where several share it, `client` tells the name from the context of a call.
+    """
     surface = _Surface(app, client)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:

@@ -1,6 +1,7 @@
 """From a request to the arguments of an operation, checked against its schema."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -61,7 +62,7 @@ def _from_body(body: bytes, content_type: str, taken: Iterable[str]) -> JsonObje
     if not body:
         return {}
     try:
-        parsed = json.loads(body, parse_constant=_no_number)
+        parsed = json.loads(body, parse_constant=_no_number, parse_float=_finite)
         if b"\\u" in body:
             # Half of a surrogate pair can be spelled, and no server could be sent it.
             json.dumps(parsed, ensure_ascii=False).encode()
@@ -123,6 +124,13 @@ def _check(operation: Operation, arguments: JsonObject) -> None:
 @lru_cache(maxsize=100)
 def _validator(operation: Operation) -> Any:
     return jsonschema.Draft202012Validator(operation.takes)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:_MOST_SAID_CHARS]} is too large a number")
+    return number
 
 
 def _no_number(name: str) -> NoReturn:
