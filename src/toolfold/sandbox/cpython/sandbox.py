@@ -32,7 +32,13 @@ from toolfold.sandbox.cpython.pool import (
     cpu_allowance_s,
     found_packages,
 )
-from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
+from toolfold.sandbox.failures import (
+    CRASHED,
+    SESSION_OVER,
+    ends_session,
+    guest_exception,
+    out_of_time,
+)
 from toolfold.sandbox.sandbox import (
     Failure,
     FailureKind,
@@ -44,7 +50,6 @@ from toolfold.sandbox.sandbox import (
 )
 
 LEVELS: Final[tuple[Level, ...]] = ("namespaces", "landlock")
-_LARGE_BYTES: Final = 262_144  # what takes long to take apart is taken apart in a thread
 _CALLS_AT_ONCE: Final = 100
 _HELD_BYTES: Final = 64 << 20
 
@@ -162,6 +167,9 @@ class CPythonSession:
         """Run `program`; see `Session.run`."""
         if self._is_over:
             return GuestOutcome(failure=SESSION_OVER)
+        if not self._link.is_open:
+            self._is_over = True
+            return GuestOutcome(failure=CRASHED)
         clock = clock or PausableClock(self._limits.wall_time_s)
         self._is_over = True  # unless all goes well
         async with anyio.create_task_group() as calls:
@@ -254,7 +262,7 @@ class _Switchboard:
         """Answer one call. Whatever happens, the guest that waits for it hears of it."""
         talk = self._talk
         assert talk is not None  # noqa: S101
-        if len(payload) > _LARGE_BYTES:
+        if len(payload) > frames.LARGE_BYTES:
             call = await anyio.to_thread.run_sync(talk.call_of, payload, line)
         else:
             call = talk.call_of(payload, line)
