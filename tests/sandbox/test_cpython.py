@@ -1,6 +1,7 @@
 """What is particular to the CPython tier: all of Python, on both levels of confinement."""
 
 import os
+import resource
 import signal
 import time
 from collections import namedtuple
@@ -562,6 +563,64 @@ async def test_a_run_whose_zygote_is_killed_says_so_and_the_next_works() -> None
             code = "import host\nhost.wait()"
             assert await failure_kind(sandbox, code, Host({"wait": kill})) == "crash"
             assert await value_of(sandbox, "1") == 1
+
+
+async def test_a_zygote_that_does_not_answer_is_retired_and_its_guests_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running_sandbox(tier="cpython", workers=3) as sandbox:
+        pool = sandbox._pool
+        with anyio.fail_after(20):
+            while len(pool._ready) < 2:
+                await anyio.sleep(0.01)
+        stopped = pool._zygote
+        async with sandbox.open(host_modules(), frozenset()) as session:
+            os.kill(stopped._process.pid, signal.SIGSTOP)
+            monkeypatch.setattr("toolfold.sandbox.cpython.pool._SPAWN_S", 0.2)
+            with anyio.fail_after(30):
+                while pool._zygote in (None, stopped):
+                    assert await value_of(sandbox, "1") == 1
+            monkeypatch.undo()
+            assert (await run_in(session, "2")).value == 2
+        with anyio.fail_after(30):
+            while stopped.is_alive:
+                assert await value_of(sandbox, "3") == 3
+
+
+async def test_a_host_out_of_descriptors_keeps_its_zygote() -> None:
+    async with running_sandbox(tier="cpython", workers=2) as sandbox:
+        pool = sandbox._pool
+        with anyio.fail_after(20):
+            while len(pool._ready) < 2:
+                await anyio.sleep(0.01)
+        highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+        spare = [os.dup(0)]
+        while spare[-1] <= highest:
+            spare.append(os.dup(0))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Enough for a pair of sockets, and not for the guest besides.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare[-1] + 3, limits[1]))
+        try:
+            with pytest.raises(RunCrashed, match="too many files"):
+                await pool._spawn()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for descriptor in spare:
+                os.close(descriptor)
+        before = pool._zygote
+        guest = await pool._spawn()
+        guest.close()
+
+        assert pool._zygote is before
+        assert not pool._retired
+
+
+async def test_one_task_may_open_two_sessions(cpython: CPythonSandbox) -> None:
+    async with (
+        cpython.open(host_modules(), frozenset()) as first,
+        cpython.open(host_modules(), frozenset()) as second,
+    ):
+        assert [(await run_in(each, "1")).value for each in (first, second)] == [1, 1]
 
 
 async def test_a_zygote_that_dies_again_and_again_ends_nothing_but_runs(

@@ -66,7 +66,7 @@ class CPythonSandbox:
         levels: tuple[Level, ...] = LEVELS,
     ) -> None:
         self._limits = limits
-        self._places = anyio.CapacityLimiter(workers)
+        self._places = anyio.Semaphore(workers)
         self._pool = GuestPool(levels, ready=ready, cpu_s=cpu_allowance_s(limits.guest_time_s))
 
     def within(self, limits: Limits) -> "CPythonSandbox":
@@ -89,6 +89,11 @@ class CPythonSandbox:
     def level(self) -> Level | None:
         """Return which walls stand; None before the first session."""
         return self._pool.level
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say why no better walls stand; None if they do."""
+        return self._pool.shortfall
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
