@@ -24,6 +24,7 @@ class FakeSandbox:
     def __init__(self, fault: str | None = None) -> None:
         self.fault = fault
         self.level = None
+        self.shortfall: str | None = None
         self.packages = frozenset({"numpy"})
 
     async def warm(self) -> None:
@@ -153,8 +154,50 @@ async def test_a_cpython_that_fails_to_start_leaves_the_advice_for_monty(
         state = await toolfold.app.tiers.examine()
 
     assert "Line 2: class inheritance is not supported in this sandbox" in result.text
+    assert "CPython, which has all of Python, is not available: " in result.text
+    assert "no such wall" in result.text
     assert state[0] is False
     assert "no such wall" in state[1]
+
+
+async def test_that_cpython_is_missed_is_told_to_nobody_who_needs_or_wants_it_not(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolfold.sandbox.cpython.sandbox.missing_walls", lambda: "no such wall")
+
+    async with running({}) as toolfold:
+        simple = await toolfold.run("undefined_name")
+    async with running({}, sandbox="monty") as toolfold:
+        unwanted = await toolfold.run("class A(dict): pass")
+
+    assert "Nothing was run" in simple.text
+    assert "Nothing was run" in unwanted.text
+    assert "CPython" not in simple.text + unwanted.text
+
+
+@needs_walls
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("import subprocess\nsubprocess.run(['ls'])", "no other processes"),
+        ("import os\nos.fork()", "no other processes"),
+        ("import multiprocessing\nmultiprocessing.Pool(2)", "no other processes"),
+        ("import urllib.request\nurllib.request.urlopen('http://192.0.2.1')", "no network"),
+        ("import socket\nsocket.create_connection(('192.0.2.1', 80))", "no network"),
+        ("import statistics, math\nmath.sqroot(2)", None),
+        ("import os\nopen('/none/such')\ndir()", None),
+    ],
+)
+async def test_what_the_walls_forbid_gets_a_hint_of_its_own(
+    running: MakeApp, code: str, hint: str | None
+) -> None:
+    async with running({}, sandbox="cpython") as toolfold:
+        result = await toolfold.run(code)
+
+    assert not result.success
+    assert result.tier == "cpython"
+    assert ("Hint: there is" in result.text or "Hint: there are" in result.text) == bool(hint)
+    assert hint in result.text if hint else "Hint" not in result.text
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system is the reason")
@@ -182,3 +225,10 @@ async def test_cpython_says_how_it_stands() -> None:
     works, detail = await Tiers(FakeSandbox(), FakeSandbox()).examine()
     assert works
     assert "numpy" in detail
+
+
+async def test_doctor_is_told_why_there_are_no_better_walls() -> None:
+    cpython = FakeSandbox()
+    cpython.shortfall = "namespaces: no such thing"
+
+    assert "because namespaces: no such thing" in (await Tiers(FakeSandbox(), cpython).examine())[1]

@@ -89,7 +89,7 @@ async def sharing(
 ) -> AsyncIterator[CPythonSandbox]:
     """Give a sandbox with limits of its own that uses the processes of another."""
     other = cpython.within(replace(LIMITS, **limits))  # type: ignore[arg-type]
-    other._places = anyio.CapacityLimiter(workers)
+    other._places = anyio.Semaphore(workers)
     yield other
 
 

@@ -3,8 +3,10 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import anyio
 import pytest
 from attacks.outside import SECRET
 from attacks.tiers import LEVELS, TIERS, running
-from guests import Host, host_modules, run, run_in, value_of
+from guests import LIMITS, Host, host_modules, run, run_in, value_of
 
 from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession
@@ -57,6 +59,69 @@ def test_a_guest_has_no_rights_and_is_nobody_outside(session: CPythonSession) ->
     assert set(found["Uid"].split()) == {str(os.getuid() or 65534)}
     assert set(found["Gid"].split()) == {str(os.getgid() or 65534)}
     assert found["Groups"] in {"", str(os.getgid())} or os.getuid() != 0
+
+
+def with_package(patch: pytest.MonkeyPatch, name: str, home: Path) -> None:
+    patch.setattr("toolfold.sandbox.cpython.pool.found_packages", lambda: {name: str(home)})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_packages_below_what_guests_write_to_and_nobody_may_enter_are_there(
+    level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:  # mode 0700
+        package = Path(home, "little")
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "later.py").write_text("x = 1")
+        with_package(monkeypatch, "little", Path(home))
+        async with running(level) as sandbox:
+            assert sandbox.level == level
+            assert await value_of(sandbox, "import little.later\nlittle.later.x") == 1
+            if level == "namespaces":
+                code = f"import tempfile\ntempfile.TemporaryFile()\nopen('{package}/x', 'w')"
+                outcome = await run(sandbox, code)
+                assert outcome.failure is not None
+                assert "OSError: [Errno 30]" in outcome.failure.message
+
+
+async def test_a_package_beside_the_standard_library_is_there_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = Path(os.__file__).parent / "site-packages"
+    if not (home / "pip").is_dir():
+        pytest.skip("this Python has no packages below its library")
+    with_package(monkeypatch, "pip", home)
+    async with running("namespaces") as sandbox:
+        code = f"import os, pip._vendor.idna\nos.listdir({str(home)!r})"
+        assert await value_of(sandbox, code) == ["pip"]
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero", "/dev/urandom"])
+async def test_devices_work_and_are_not_changed(sandbox: CPythonSandbox, device: str) -> None:
+    before = Path(device).stat()
+    code = (
+        f"import os\nopen({device!r}, 'rb').read(1)\nopen('/dev/null', 'w').write('x')\n"
+        f"tried = []\nfor change in (os.utime, lambda path: os.chmod(path, 0o600)):\n"
+        f"    try:\n        tried.append(change({device!r}))\n"
+        "    except OSError as error:\n        tried.append('refused')\ntried"
+    )
+
+    assert await value_of(sandbox.within(LIMITS), code) == ["refused", "refused"]
+    after = Path(device).stat()
+    assert (after.st_mtime_ns, after.st_mode) == (before.st_mtime_ns, before.st_mode)
+
+
+async def test_the_bridge_takes_nothing_out_of_band(sandbox: CPythonSandbox) -> None:
+    code = (
+        "import socket\nbridge, found = socket.socket(1, 1, 0, 3), []\n"
+        "for flag in range(31):\n    try:\n        bridge.send(b'', 1 << flag)\n"
+        "    except PermissionError:\n        continue\n    except OSError:\n        pass\n"
+        "    found.append(1 << flag)\nbridge.detach()\nfound"
+    )
+    allowed = [socket.MSG_DONTWAIT, socket.MSG_NOSIGNAL]
+
+    assert await value_of(sandbox.within(LIMITS), code) == allowed
 
 
 @sees_inside

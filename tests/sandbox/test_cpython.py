@@ -1,11 +1,14 @@
 """What is particular to the CPython tier: all of Python, on both levels of confinement."""
 
 import os
+import resource
 import signal
+import time
 from collections import namedtuple
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -22,7 +25,9 @@ from guests import (
 
 from toolfold.errors import RunCrashed
 from toolfold.jsontypes import Json
+from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
+from toolfold.sandbox.failures import CRASHED
 from toolfold.sandbox.sandbox import GuestCall, Program
 
 
@@ -162,7 +167,9 @@ async def test_what_is_nearly_json_is_sent_as_json(
     assert host.calls[0].args == (arrives,)
 
 
-@pytest.mark.parametrize("argument", ["{Empty(): 1}", "object()", "float('inf')", "endless"])
+@pytest.mark.parametrize(
+    "argument", ["{Empty(): 1}", "object()", "float('inf')", "endless", "{1: 'a', '1': 'b'}"]
+)
 async def test_what_is_no_data_is_not_sent(cpython: CPythonSandbox, argument: str) -> None:
     host = Host()
     code = f"import host\nclass Empty: pass\nendless = []\nendless.append(endless)\nhost.echo({argument})"
@@ -172,6 +179,55 @@ async def test_what_is_no_data_is_not_sent(cpython: CPythonSandbox, argument: st
     assert outcome.failure is not None
     assert (outcome.failure.kind, outcome.failure.line) == ("value", 5)
     assert not host.calls
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class A:\n    def __getattr__(self, name):\n        return getattr(self, name + 'x')\nA().x",
+        "def f(*_):\n    return sorted([1, 2], key=f)\nf()",
+        "import json\nx = []\nfor _ in range(100_000):\n    x = [x]\njson.dumps(x)",
+        "def f(*_):\n    return functools.reduce(f, [1, 2, 3])\nf()",
+    ],
+)
+async def test_recursion_in_a_thread_ends_as_an_error_not_with_the_process(
+    cpython: CPythonSandbox, code: str
+) -> None:
+    body = "\n    ".join(f"exec({code!r}, globals())".split("\n"))
+    code = (
+        "import functools, threading\nkinds = []\ndef recur():\n    try:\n"
+        f"        {body}\n    except BaseException as error:\n"
+        "        kinds.append(type(error).__name__)\n"
+        "t = threading.Thread(target=recur)\nt.start()\nt.join()\nkinds"
+    )
+    assert await value_of(cpython, code) == ["RecursionError"]
+
+
+async def test_a_time_that_pandas_lacks_is_not_sent_and_is_shown(cpython: CPythonSandbox) -> None:
+    pytest.importorskip("pandas")
+    host = Host()
+
+    outcome = await run(cpython, "import host, pandas as pd\nhost.echo([pd.NaT])", host)
+
+    assert outcome.failure is not None
+    assert "NaT, which JSON cannot carry" in outcome.failure.message
+    assert not host.calls
+    assert await value_of(cpython, "import pandas as pd\npd.NaT") == "NaT"
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("import pandas as pd\npd.Series(range(300_000))", "Length: 300000"),
+        ("import numpy as np\nnp.arange(300_000)", "[     0      1      2 ... "),
+    ],
+)
+async def test_what_is_too_large_to_be_sent_is_shown_as_it_prints(
+    cpython: CPythonSandbox, code: str, shown: str
+) -> None:
+    pytest.importorskip("pandas")
+
+    assert shown in str(await value_of(cpython, code))
 
 
 async def test_large_answers_to_many_calls_in_flight_arrive(cpython: CPythonSandbox) -> None:
@@ -247,7 +303,7 @@ async def test_a_thread_that_waits_for_a_tool_does_not_take_the_next_program(
         gate.set()
         return None
 
-    waiting = "import host, threading\nx = []\nt = threading.Thread(target=lambda: x.append(host.wait()))\nt.start()"
+    waiting = "import host, threading\nx = []\nt = threading.Thread(target=lambda: x.append(host.wait()), daemon=True)\nt.start()"
     async with cpython.open(host_modules(), frozenset()) as session:
         host = Host({"wait": wait, "crash": open_gate})
         with anyio.fail_after(20):
@@ -256,6 +312,88 @@ async def test_a_thread_that_waits_for_a_tool_does_not_take_the_next_program(
 
     assert first.failure is None
     assert second.value == ["late"]
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "threading.Thread(target=host.echo, args=(1,)).start()",
+        "threading.Timer(0.01, host.echo, [1]).start()",
+        "pool = futures.ThreadPoolExecutor()\npool.submit(host.echo, 1)",
+        "def f():\n    with futures.ThreadPoolExecutor() as pool:\n        pool.submit(host.echo, 1)\n"
+        "threading.Thread(target=f).start()",
+        "asyncio.get_event_loop().run_in_executor(None, host.echo, 1)",
+        "atexit.register(host.echo, 1)",
+        "class A: pass\na = A()\nweakref.finalize(a, host.echo, 1)",
+        "threading.Thread(target=host.echo, args=(1,)).start()\nraise SystemExit",
+    ],
+)
+async def test_what_python_waits_for_before_it_ends_is_waited_for(
+    cpython: CPythonSandbox, begun: str
+) -> None:
+    code = "import asyncio, atexit, host, threading, weakref\nfrom concurrent import futures\n"
+    async with cpython.open(host_modules(), frozenset()) as session:
+        for _ in range(2):
+            host = Host()
+            with anyio.fail_after(20):
+                outcome = await run_in(session, code + begun, host)
+            assert outcome.failure is None
+            assert [call.args for call in host.ended] == [(1,)]
+
+
+async def test_answers_come_in_while_a_task_never_waits(cpython: CPythonSandbox) -> None:
+    code = (
+        "import asyncio, host\nt = asyncio.create_task(host.echo(1))\n"
+        "while not t.done():\n    await asyncio.sleep(0)\nt.result()"
+    )
+    with anyio.fail_after(20):
+        assert await value_of(cpython, code) == 1
+
+
+AFTER_THE_END = """
+import os, struct, sys, threading, traceback
+def late():
+    main = threading.main_thread().ident
+    while "next_program" not in str(traceback.extract_stack(sys._current_frames()[main])):
+        threading.Event().wait(0.01)
+    {late}
+threading.Thread(target=late, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        "os._exit(3)",
+        "os.write(3, struct.pack('<IB', 2, 8) + b'[]')",
+        "os.write(3, struct.pack('<IB', 0, 5))",
+        "while True: os.write(3, struct.pack('<IB', 60_000, 5) + b'x' * 60_000)",
+    ],
+)
+async def test_a_guest_that_dies_or_speaks_between_programs_is_ended_and_the_next_run_says_so(
+    cpython: CPythonSandbox, late: str
+) -> None:
+    async with cpython.open(host_modules(), frozenset()) as session:
+        first = await run_in(session, AFTER_THE_END.format(late=late))
+        with anyio.fail_after(10):
+            while session.guest.is_alive:
+                await anyio.sleep(0.01)
+            second = await run_in(session, "1")
+
+    assert first.failure is None
+    assert second.failure == CRASHED
+
+
+async def test_what_is_printed_between_programs_is_dropped(cpython: CPythonSandbox) -> None:
+    async with cpython.open(host_modules(), frozenset()) as session:
+        await run_in(session, AFTER_THE_END.format(late="print('late')"))
+        talk: Any = getattr(session._link.on_frame, "__self__", None)
+        with anyio.fail_after(10):
+            while not talk._late_bytes:
+                await anyio.sleep(0.01)
+            second = await run_in(session, "1")
+
+    assert (second.value, second.output) == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -276,6 +414,22 @@ async def test_computing_in_a_thread_while_a_call_waits_counts() -> None:
     async with running_sandbox(tier="cpython", guest_time_s=1.0) as sandbox:
         with anyio.fail_after(20):
             assert await failure_kind(sandbox, code, Host({"wait": wait})) == "timeout"
+
+
+async def test_what_the_host_computes_to_read_a_large_call_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read_slowly(payload: bytes, *, nodes: int) -> Any:
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+        return frames.read_call(payload, nodes=nodes)
+
+    monkeypatch.setattr("toolfold.sandbox.cpython.conversation.read_call", read_slowly)
+    async with running_sandbox(tier="cpython", guest_time_s=1.0) as sandbox:
+        code = "import host\nfor _ in range(20):\n    host.wait('x' * 300_000)"
+        with anyio.fail_after(20):
+            assert await failure_kind(sandbox, code, Host()) == "timeout"
 
 
 # Files
@@ -338,7 +492,7 @@ async def test_who_asks_for_files_without_end_leaves_others_their_turn(
     files = Counting()
     code = (
         "import os, struct\nasked = b''.join(struct.pack('<IB', len(q), 6) + q for q in "
-        "[b'[%d,\"read\",\"/a\"]' % n for n in range(1000, 1200)])\nos.write(3, asked)\nopen('/b').read()"
+        "[b'[%d,\"read\",\"/a\"]' % n for n in range(1000, 1200)])\nos.write(3, asked)\nopen('/servers/b').read()"
     )
     async with anyio.create_task_group() as others:
         others.start_soon(files.be_somebody_else)
@@ -348,6 +502,19 @@ async def test_who_asks_for_files_without_end_leaves_others_their_turn(
 
     assert files.all == 201
     assert files.most == 1
+
+
+async def test_the_host_is_asked_for_nothing_but_its_own_files(cpython: CPythonSandbox) -> None:
+    files = Counting()
+    code = (
+        "import os\n[os.path.exists('/workspace/none') for _ in range(9)]\nos.path.exists('/serversx')\n"
+        "try:\n    open('/none')\nexcept OSError:\n    pass\nopen('/servers/../servers/b').read()"
+    )
+    async with cpython.open({}, frozenset(), files=files) as session:
+        outcome = await run_in(session, code)
+
+    assert outcome.failure is None
+    assert files.all == 1
 
 
 @pytest.mark.parametrize("code", ["open('/servers/none')", "open('/servers/index.txt', 'w')"])
@@ -398,6 +565,64 @@ async def test_a_run_whose_zygote_is_killed_says_so_and_the_next_works() -> None
             assert await value_of(sandbox, "1") == 1
 
 
+async def test_a_zygote_that_does_not_answer_is_retired_and_its_guests_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running_sandbox(tier="cpython", workers=3) as sandbox:
+        pool = sandbox._pool
+        with anyio.fail_after(20):
+            while len(pool._ready) < 2:
+                await anyio.sleep(0.01)
+        stopped = pool._zygote
+        async with sandbox.open(host_modules(), frozenset()) as session:
+            os.kill(stopped._process.pid, signal.SIGSTOP)
+            monkeypatch.setattr("toolfold.sandbox.cpython.pool._SPAWN_S", 0.2)
+            with anyio.fail_after(30):
+                while pool._zygote in (None, stopped):
+                    assert await value_of(sandbox, "1") == 1
+            monkeypatch.undo()
+            assert (await run_in(session, "2")).value == 2
+        with anyio.fail_after(30):
+            while stopped.is_alive:
+                assert await value_of(sandbox, "3") == 3
+
+
+async def test_a_host_out_of_descriptors_keeps_its_zygote() -> None:
+    async with running_sandbox(tier="cpython", workers=2) as sandbox:
+        pool = sandbox._pool
+        with anyio.fail_after(20):
+            while len(pool._ready) < 2:
+                await anyio.sleep(0.01)
+        highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+        spare = [os.dup(0)]
+        while spare[-1] <= highest:
+            spare.append(os.dup(0))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Enough for a pair of sockets, and not for the guest besides.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare[-1] + 3, limits[1]))
+        try:
+            with pytest.raises(RunCrashed, match="too many files"):
+                await pool._spawn()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for descriptor in spare:
+                os.close(descriptor)
+        before = pool._zygote
+        guest = await pool._spawn()
+        guest.close()
+
+        assert pool._zygote is before
+        assert not pool._retired
+
+
+async def test_one_task_may_open_two_sessions(cpython: CPythonSandbox) -> None:
+    async with (
+        cpython.open(host_modules(), frozenset()) as first,
+        cpython.open(host_modules(), frozenset()) as second,
+    ):
+        assert [(await run_in(each, "1")).value for each in (first, second)] == [1, 1]
+
+
 async def test_a_zygote_that_dies_again_and_again_ends_nothing_but_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -430,7 +655,8 @@ async def test_every_guest_ends_with_its_session(cpython: CPythonSandbox) -> Non
     async with cpython.open(host_modules(), frozenset()) as session:
         await run_in(
             session,
-            "import threading\nthreading.Thread(target=lambda: [0 for _ in iter(int, 1)]).start()",
+            "import threading\n"
+            "threading.Thread(target=lambda: [0 for _ in iter(int, 1)], daemon=True).start()",
         )
         pid = process_of(session)
 

@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -273,3 +275,31 @@ def test_a_session_survives_whatever_a_guest_says(stream: bytes) -> None:
 @given(streams())
 def test_a_session_survives_whatever_a_guest_says_for_long(stream: bytes) -> None:
     check_session(stream)
+
+
+@pytest.mark.parametrize("number", ["0.1234567890123456789e-123", "1" * 600])
+def test_others_have_their_turn_while_a_large_payload_is_read(number: str) -> None:
+    count = min(199_000, 12_000_000 // len(number))
+    payload = f"[{','.join([number] * count)}]".encode()
+    done = threading.Event()
+
+    def read() -> None:
+        try:
+            read_json(payload, nodes=count + 1)
+        finally:
+            done.set()
+
+    reader = threading.Thread(target=read)
+    turns = [time.perf_counter()]
+    reader.start()
+    while not done.is_set():
+        time.sleep(0)
+        turns.append(time.perf_counter())
+    reader.join()
+
+    assert max(after - before for before, after in pairwise(turns)) < (turns[-1] - turns[0]) / 2
+
+
+def test_a_number_that_takes_long_to_read_is_refused() -> None:
+    with pytest.raises(FrameBreach, match="characters"):
+        read_json(f"[0.{'1' * 300_000}]".encode(), nodes=2)

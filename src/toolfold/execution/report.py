@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from toolfold.catalog.results import Blob
 from toolfold.execution.gaps import Unsupported
 from toolfold.execution.review import Finding
+from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import Failure, GuestOutcome
 
@@ -118,21 +119,23 @@ def success_text(outcome: GuestOutcome, waits: Iterable[str], *, max_chars: int)
 
 def failure_text(
     outcome: GuestOutcome,
-    failure: Failure,
     source: str,
     counts: Iterable[ToolCount],
     waits: Iterable[str],
     *,
     max_chars: int,
+    tier: Tier,
 ) -> str:
     """What was printed until then, what went wrong where, and which calls had completed."""
-    parts = [shorten(_printed(outcome), max_chars // 2), shorten(_error(failure, source), 4_000)]
+    assert outcome.failure is not None  # noqa: S101
+    error = shorten(_error(outcome.failure, source, tier), 4_000)
+    parts = [shorten(_printed(outcome), max_chars // 2), error]
     parts.append(completed_text(counts))
     return _with_notes("\n".join(part for part in parts if part), waits)
 
 
-def rejection_text(findings: Iterable[Finding], source: str) -> str:
-    """Why nothing was run, with the lines and the fixes."""
+def rejection_text(findings: Iterable[Finding], source: str, *, missed: str | None = None) -> str:
+    """Why nothing was run, with the lines and the fixes; and why CPython was `missed`."""
     found = list(findings)
     lines = source.split("\n")
     parts = ["Nothing was run; no tool was called."]
@@ -142,6 +145,8 @@ def rejection_text(findings: Iterable[Finding], source: str) -> str:
             parts.append(f"    {lines[finding.line - 1].strip()[:200]}")
     if len(found) > _SHOWN_FINDINGS:
         parts.append(f"... and {len(found) - _SHOWN_FINDINGS} more.")
+    if missed:
+        parts.append(f"CPython, which has all of Python, is not available: {missed}.")
     return "\n".join(parts)
 
 
@@ -203,7 +208,7 @@ def _with_notes(text: str, waits: Iterable[str]) -> str:
     return "\n".join([text, *(f"Note: {wait}" for wait in waits)])
 
 
-def _error(failure: Failure, source: str) -> str:
+def _error(failure: Failure, source: str, tier: Tier) -> str:
     where = f" on line {failure.line}" if failure.line else ""
     text = f"Error{where}: {failure.message}"
     lines = source.split("\n")
@@ -212,7 +217,7 @@ def _error(failure: Failure, source: str) -> str:
     callers = _callers(failure.traceback)
     if callers:
         text += "\n" + "\n".join(callers)
-    if hint := _hint(failure):
+    if hint := _hint(failure, tier):
         text += f"\nHint: {hint}"
     return text
 
@@ -236,7 +241,23 @@ _HINTS: Mapping[str, str] = {
 }
 
 
-def _hint(failure: Failure) -> str | None:
+_WALLS: Mapping[re.Pattern[str], str] = {
+    re.compile(r"/subprocess\.py|/multiprocessing/|os\.fork\b"): "there are no other processes "
+    "here: do it in Python, in threads, or with a tool.",
+    re.compile(r"/socket\.py|gaierror|urlopen error"): "there is no network here: use a tool.",
+}
+_REFUSED = re.compile(
+    r"PermissionError|FileNotFoundError|NotImplementedError|socket\.gaierror|urllib\.error"
+)
+
+
+def _hint(failure: Failure, tier: Tier) -> str | None:
+    if tier == "cpython":
+        if _REFUSED.match(failure.message):
+            told = failure.message + failure.traceback
+            return next((hint for words, hint in _WALLS.items() if words.search(told)), None)
+        if failure.message.startswith("AttributeError: module"):
+            return None  # it is all of Python: the name is wrong
     if failure.kind == "unsupported":
         return "this sandbox runs a subset of Python; write it with plain functions and loops."
     if failure.message.startswith("AttributeError: module"):

@@ -104,7 +104,8 @@ class Runtime:
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
         if findings:
-            text = report.rejection_text(findings, plan.source)
+            missed = self._tiers.missed(plan, self._catalog.modules)
+            text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
         calls = _Calls(self._catalog, self._discovery, journaled, on_progress)
         try:
@@ -116,7 +117,7 @@ class Runtime:
             return await self._journaled(code, journaled, on_progress, ask)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        return replace(self._shape(plan, outcome, calls, clock), tier=tier)
+        return self._shape(plan, outcome, tier, calls, clock)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -178,7 +179,7 @@ class Runtime:
             return await session.run(program, calls.call, clock=clock)
 
     def _shape(
-        self, plan: Plan, outcome: GuestOutcome, calls: "_Calls", clock: "_Clock"
+        self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: "_Calls", clock: "_Clock"
     ) -> RunResult:
         counts, waits = calls.tally.counts(), calls.waits
         failure = outcome.failure
@@ -188,7 +189,7 @@ class Runtime:
             error = None
         else:
             text = report.failure_text(
-                outcome, failure, plan.source, counts, waits, max_chars=max_chars
+                outcome, plan.source, counts, waits, max_chars=max_chars, tier=tier
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
@@ -202,6 +203,7 @@ class Runtime:
             waits=waits,
             images=tuple(calls.shown),
             times=clock.times,
+            tier=tier,
         )
 
 

@@ -43,6 +43,18 @@ class Tiers:
         """Whether CPython can be had, as far as is known."""
         return self._cpython is not None and self._cpython.fault is None
 
+    @property
+    def monty_is_walled(self) -> bool:
+        """Whether walls of the kernel stand around Monty as well."""
+        return getattr(self._monty, "binary", None) is not None
+
+    def missed(self, plan: Plan, tool_modules: Iterable[str]) -> str | None:
+        """Say why a program that needs CPython cannot have it; None if it can, or may not."""
+        cpython = self._cpython
+        if cpython is None or not self._needs_cpython(plan, frozenset(tool_modules)):
+            return None
+        return cpython.fault
+
     async def examine(self) -> tuple[bool, str]:
         """Try CPython, and say how it stands with it."""
         cpython = self._cpython
@@ -54,8 +66,10 @@ class Tiers:
             return False, str(error)
         walls = {
             "namespaces": "namespaces, Landlock and seccomp",
-            "landlock": "Landlock and seccomp (user namespaces are forbidden here)",
+            "landlock": "Landlock and seccomp",
         }[cpython.level or "landlock"]
+        if why := cpython.shortfall:
+            walls += f" (not more, because {why})"
         packages = ", ".join(sorted(cpython.packages & {"numpy", "pandas"}))
         return True, f"behind {walls}; the standard library{packages and f', {packages}'}"
 
@@ -114,6 +128,11 @@ class ConfinedSandbox(Sandbox, Protocol):
     @property
     def level(self) -> Literal["namespaces", "landlock"] | None:
         """Return which walls stand; None before the first session."""
+        ...
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say why no better walls stand; None if they do."""
         ...
 
     @property

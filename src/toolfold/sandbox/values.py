@@ -111,7 +111,12 @@ class Walk:
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> Json:
         depth = self._deeper(depth)
-        return {self._key(key, depth): self.visit(item, depth) for key, item in value.items()}
+        plain = {self._key(key, depth): self.visit(item, depth) for key, item in value.items()}
+        if self._strict and len(plain) < len(value):
+            raise ValueRejected(
+                "A tool argument holds a dict with keys that are the same text, such as 1 and '1'."
+            )
+        return plain
 
     def _sequence(self, value: Any, depth: int) -> Json:
         depth = self._deeper(depth)

@@ -41,7 +41,8 @@ async def examine(app: App) -> int:
     result = await app.runtime.run("1 + 1")
     works = result.success and result.value == 2
     problems += not works
-    _line(works, "sandbox", "runs code" if works else result.text, started)
+    walls = "behind Landlock and seccomp" if app.tiers.monty_is_walled else "without kernel walls"
+    _line(works, "sandbox", f"runs code, Monty {walls}" if works else result.text, started)
     problems += await _examine_cpython(app)
     async with anyio.create_task_group() as tasks:
         for module in app.catalog.servers:

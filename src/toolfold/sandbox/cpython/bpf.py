@@ -7,7 +7,7 @@ import struct
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_EPERM, _ENOTTY, _ENOSYS = 1, 25, 38
+_EPERM, _ENOTTY, _ENOSYS, _ENOTSUP = 1, 25, 38, 95
 _X86_64 = 0xC000003E
 _X32 = 0x40000000
 _PROT_EXEC = 4
@@ -16,7 +16,8 @@ _O_TRUNC = 0o1000
 _WRITING = 0o3
 _THREAD = (0x3D0F00, 0x7D0F00)  # what glibc and musl clone threads with, to the bit
 
-_CHANGE_FILES = frozenset({90, 91, 268, 280})  # modes and times
+_SEND_FLAGS = 0x4040  # MSG_DONTWAIT and MSG_NOSIGNAL
+_CHANGE_FILES = frozenset({76, 90, 91, 268, 280})  # sizes, modes and times
 _Step = tuple[int, int, int, int]
 
 # Reading and writing what is open already, or what Landlock and the mounts let it open.
@@ -34,7 +35,7 @@ _FILES = """
 # Its own memory, threads, signals, clocks, identity.
 _ITSELF = """
     munmap 11, brk 12, rt_sigaction 13, rt_sigprocmask 14, rt_sigreturn 15, sched_yield 24,
-    mremap 25, mincore 27, madvise 28, pause 34, nanosleep 35, getitimer 36, alarm 37,
+    mremap 25, msync 26, mincore 27, madvise 28, pause 34, nanosleep 35, getitimer 36, alarm 37,
     setitimer 38, getpid 39, exit 60, uname 63, gettimeofday 96, getrusage 98, sysinfo 99,
     times 100, getuid 102, getgid 104, geteuid 107, getegid 108, getppid 110, getpgrp 111,
     getgroups 115, getresuid 118, getresgid 120, getpgid 121, sigaltstack 131, gettid 186,
@@ -47,8 +48,8 @@ _ITSELF = """
 def program(*, has_files: bool, starting: bool = False) -> bytes:
     """Return the filter as the kernel takes it: an array of `sock_filter`.
 
-    Who has no files of its own may not change modes and times either: Landlock does not see that,
-    so a guest that is the user outside could do it to every file of the user.
+    Who has no files of its own may not change modes, sizes and times either: Landlock does not
+    see all of that, so a guest that is the user outside could do it to every file of the user.
 
     With `starting` it lets a program be executed and load its libraries; Landlock says which.
     """
@@ -76,15 +77,18 @@ def _conditional() -> dict[int, list[_Step]]:
         72: _one_of(1, *range(8), 36, 37, 38, 1030),  # fcntl: descriptors, flags, locks
         16: _one_of(1, 0x5450, 0x5451, 0x5421, 0x541B, other=_ENOTTY),  # ioctl
         302: _is_zero(0),  # prlimit64 of itself: the kernel lets nobody raise a hard limit
-        44: _is_zero(4),  # sendto, on the bridge; there is no other socket to name
+        44: _send(),  # sendto, on the bridge; there is no other socket to name
         2: _open(flags=1, mode=2),
         257: _open(flags=2, mode=3),  # openat
+        76: [_give(_ALLOW)],  # truncate
         83: _without(1, _SET_ID_BITS),  # mkdir
         90: _without(1, _SET_ID_BITS),  # chmod
         91: _without(1, _SET_ID_BITS),  # fchmod
         258: _without(2, _SET_ID_BITS),  # mkdirat
         268: _without(2, _SET_ID_BITS),  # fchmodat
         280: [_give(_ALLOW)],  # utimensat
+        # Extended attributes: who copies files takes this for an answer, and no other.
+        **{number: [_fail(_ENOTSUP)] for number in range(188, 200)},
     }
 
 
@@ -107,6 +111,16 @@ def _is_zero(argument: int) -> list[_Step]:
     return [
         *(_load_low(argument), (_EQUAL, 0, 3, 0)),
         *(_load_high(argument), (_EQUAL, 0, 1, 0)),
+        *(_give(_ALLOW), _fail(_EPERM)),
+    ]
+
+
+def _send() -> list[_Step]:
+    """To nobody by name, and nothing out of band."""
+    return [
+        *(_load_low(4), (_EQUAL, 0, 5, 0)),
+        *(_load_high(4), (_EQUAL, 0, 3, 0)),
+        *(_load_low(3), (_ANY_BIT, 1, 0, ~_SEND_FLAGS & 0xFFFFFFFF)),
         *(_give(_ALLOW), _fail(_EPERM)),
     ]
 

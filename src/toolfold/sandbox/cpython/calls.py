@@ -112,7 +112,7 @@ class Caller:
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         if _checked(seconds) > 0:
-            self.ask(frames.SLEEP, _checked(seconds), False)
+            self.ask(frames.SLEEP, _checked(seconds))
 
     async def sleep_awaited(self, delay: float, result: Any = None) -> Any:
         """Stand in for `asyncio.sleep`."""
@@ -122,7 +122,7 @@ class Caller:
             return result
         call_id = self._bridge.next_id()
         pending = PendingCall(self._bridge, call_id)
-        self._bridge.send(frames.SLEEP, write_json([call_id, seconds, True]))
+        self._bridge.send(frames.SLEEP, write_json([call_id, seconds]))
         await pending
         return result
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,6 @@ from toolfold.sandbox.failures import (
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestFiles, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
-_LARGE_BYTES: Final = 262_144
 _SLACK_NODES: Final = 64
 _QUESTIONS: Final = 256  # a thread waits for its answer before it asks again
 _ASKED_BESIDES: Final = 100_000  # imports and files: far more than any program needs
@@ -80,6 +80,7 @@ class Conversation:
         self._lines = 0
         self._calls = 0
         self._besides = 0
+        self._late_bytes = 0
         self._questions: deque[tuple[int, str, str]] = deque()
         self._sleeping = 0
         self._slept_s = 0.0
@@ -133,6 +134,16 @@ class Conversation:
 
     def call_of(self, payload: bytes, line: int) -> GuestCall | None:
         """Return the call that a payload holds; None if the run ends over it."""
+        if len(payload) <= frames.LARGE_BYTES:
+            return self._call_of(payload, line)
+        began = time.thread_time()
+        try:
+            return self._call_of(payload, line)
+        finally:
+            spent = time.thread_time() - began
+            self._loop.call_soon_threadsafe(self._clock.charge, spent)
+
+    def _call_of(self, payload: bytes, line: int) -> GuestCall | None:
         budget = self._budget
         try:
             name, args, kwargs = read_call(payload, nodes=self._call_nodes)
@@ -161,7 +172,7 @@ class Conversation:
     @property
     def is_large(self) -> bool:
         """Whether it takes long to say what came of the program."""
-        return self._end is not None and len(self._end) > _LARGE_BYTES
+        return self._end is not None and len(self._end) > frames.LARGE_BYTES
 
     def outcome(self) -> GuestOutcome:
         """Say what came of the program, once it has ended."""
@@ -172,7 +183,7 @@ class Conversation:
             value, failure, dropped = self._read_end(self._end)
         return GuestOutcome(
             output=self._output.text,
-            output_dropped=self._output.dropped + dropped,
+            output_dropped=dropped,
             value=value,
             failure=failure,
             guest_s=self._clock.guest_s,
@@ -181,6 +192,10 @@ class Conversation:
 
     def _take(self, kind: int, payload: bytes) -> None:
         take = self._takes.get(kind)
+        if self._has_ended and kind == frames.OUTPUT:
+            self._late_bytes += len(payload)  # a daemon thread prints on: nobody reads that
+            if payload and self._late_bytes <= self._limits.output_bytes:
+                return
         if take is None or self._has_ended:
             raise FrameBreach(f"a frame of kind {kind} at this time")
         take(payload)
@@ -244,7 +259,7 @@ class Conversation:
         return items
 
     def _take_sleep(self, payload: bytes) -> None:
-        call_id, seconds, _ = read_shape(payload, int, float, bool, nodes=_SLACK_NODES)
+        call_id, seconds = read_shape(payload, int, float, nodes=_SLACK_NODES)
         if not (0 <= call_id < 1 << 32 and seconds >= 0):
             raise FrameBreach("a sleep of no length")
         self._slept_s += seconds
@@ -310,10 +325,17 @@ class Conversation:
             self._link.send(frame)
 
     def _breach(self, why: str) -> None:
-        self.stop(_breached(why))
+        self._end_guest(_breached(why))
 
     def _lost(self) -> None:
-        self.stop(CRASHED)
+        self._end_guest(CRASHED)
+
+    def _end_guest(self, reason: Failure) -> None:
+        if self._has_ended:  # between two programs: the next finds the link closed
+            self._link.close()
+            self._guest.kill()
+        else:
+            self.stop(reason)
 
     def _out_of_time(self) -> None:
         self.stop(too_long(self._limits))
@@ -347,14 +369,13 @@ def _places(source: str, awaited: frozenset[int]) -> frozenset[tuple[int, int]]:
 
 
 class _Output:
-    """What the guest printed, up to a limit; the rest is counted and dropped."""
+    """What the guest printed, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._parts: list[str] = []
         self._received = 0
         self._limit = limit
-        self.dropped = 0
 
     def take(self, received: bytes) -> bool:
         """Keep what was received; False if it is more than an honest guest sends."""

@@ -8,7 +8,9 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
+
+_ROOT: Final = "/servers"
 
 Ask = Callable[[str, str], Any]
 """`entries` or `read`, and a path: the names, the text, or None."""
@@ -24,11 +26,12 @@ def install(ask: Ask) -> None:
 
 
 def _path(given: Any) -> str | None:
-    """Return a path that may be the host's: absolute, and not a descriptor."""
+    """Return a path that may be the host's: where it has files, and not a descriptor."""
     if isinstance(given, str | os.PathLike):
         text = os.fspath(given)
         if isinstance(text, str) and text.startswith("/"):
-            return os.path.normpath(text)
+            path = os.path.normpath(text)
+            return path if path == _ROOT or path.startswith(f"{_ROOT}/") else None
     return None
 
 

@@ -36,7 +36,11 @@ RAISE: Final = 67
 OUTPUT_BYTES: Final = 65_536
 """The most that one frame of output holds."""
 
+LARGE_BYTES: Final = 262_144
+"""What is longer takes long to take apart, so that is done in a thread."""
+
 _SMALL: Final = 8_192
+_FLOAT_CHARS: Final = 40  # Python itself writes 24 at most
 _OVERHEAD: Final = 65_536
 # After an even number of backslashes `u` begins no escape: the text is about surrogates.
 _HALF_PAIR: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u[dD][89a-fA-F]")
@@ -136,6 +140,20 @@ def _refuse_constant(name: str) -> object:
 _decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).scan_once  # type: ignore[attr-defined]
 
 
+def _float(text: str) -> float:
+    if len(text) > _FLOAT_CHARS:
+        raise FrameBreach(f"a number of {len(text):,} characters")
+    return float(text)
+
+
+# The scanner lets no other thread run, unless it calls Python now and then. Numbers cost most.
+_decode_in_turns: Final = json.JSONDecoder(
+    parse_constant=_refuse_constant,
+    parse_float=_float,
+    parse_int=lambda text: int(text),
+).scan_once  # type: ignore[attr-defined]
+
+
 def read_json(payload: bytes, *, nodes: int) -> Any:
     """Return what a hostile payload says, if it has no more parts than `nodes`.
 
@@ -152,7 +170,8 @@ def read_json(payload: bytes, *, nodes: int) -> Any:
         raise FrameBreach(f"more than {nodes:,} parts")
     try:
         text = payload.decode()
-        value, end = _decode(text, 0)
+        decode = _decode_in_turns if len(payload) > LARGE_BYTES else _decode
+        value, end = decode(text, 0)
     except (ValueError, RecursionError, StopIteration) as error:
         raise FrameBreach(f"no JSON: {type(error).__name__}") from error
     if end != len(text):
@@ -185,7 +204,7 @@ def read_call(payload: bytes, *, nodes: int) -> tuple[str, list[Any], dict[str, 
     Raises:
         FrameBreach: The payload holds something else.
     """
-    if len(payload) > nodes or b"\\" in payload:
+    if len(payload) > min(nodes, LARGE_BYTES) or b"\\" in payload:
         call = read_json(payload, nodes=nodes)
     else:
         try:

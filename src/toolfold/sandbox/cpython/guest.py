@@ -6,6 +6,7 @@ the walls and the host do. Standard library only.
 
 import ast
 import asyncio
+import atexit
 import builtins
 import inspect
 import io
@@ -13,9 +14,12 @@ import linecache
 import os
 import resource
 import sys
+import threading
 import traceback
 import types
 import warnings
+import weakref
+from concurrent.futures import thread as pools
 from contextlib import suppress
 from typing import Any, Final
 
@@ -84,6 +88,7 @@ class _Guest:
 
         Memory is shared with other guests until it is first written to, and copying takes time.
         """
+        _forget_exits()  # those of the libraries: they are for the end of a process
         self.run(0, _REHEARSAL, frozenset())
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed()  # as `random` does by itself after a fork
@@ -110,7 +115,10 @@ class _Guest:
         self._output.attach()
         shown, failure = None, None
         try:
-            value = self._execute(source, file_name)
+            try:
+                value = self._execute(source, file_name)
+            finally:
+                self._leave()
             shown = to_show(value, self._budget)
         except ValueRejected as error:
             failure = ("value", f"The value of the last line cannot be shown. {error}", "", 0)
@@ -127,6 +135,16 @@ class _Guest:
             failure = ("value", "The value of the last line is too large to be shown.", "", 0)
             payload = write_json([None, failure, self._output.finish()])
         return payload
+
+    def _leave(self) -> None:
+        """Do what Python does before it ends: wait for threads, then call what wants to be.
+
+        The process goes on for the next program, so both must work once more.
+        """
+        _await_threads()
+        self._loop.let_go_of_threads()
+        atexit._run_exitfuncs()  # noqa: SLF001
+        _forget_exits()
 
     def _execute(self, source: str, file_name: str) -> Any:
         with warnings.catch_warnings():
@@ -157,6 +175,30 @@ class _Guest:
             if code.co_flags & inspect.CO_COROUTINE:
                 value = await value
         return value
+
+
+def _await_threads() -> None:
+    """Wait for every thread that is no daemon, those of executors last: others may use them."""
+    ours = {threading.current_thread(), threading.main_thread()}
+    while True:
+        left = [each for each in threading.enumerate() if not each.daemon and each not in ours]
+        workers: Any = pools._threads_queues  # noqa: SLF001
+        if plain := [each for each in left if each not in workers]:
+            for thread in plain:
+                thread.join()
+        elif left:
+            try:
+                pools._python_exit()  # noqa: SLF001
+            finally:
+                pools._shutdown = False  # noqa: SLF001
+        else:
+            return
+
+
+def _forget_exits() -> None:
+    atexit._clear()  # noqa: SLF001
+    finalize: Any = weakref.finalize
+    finalize._shutdown = finalize._registered_with_atexit = False  # noqa: SLF001
 
 
 def _compile(tree: ast.AST, file_name: str, mode: str) -> types.CodeType:

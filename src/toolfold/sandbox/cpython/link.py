@@ -18,7 +18,6 @@ class Link:
     """Frames from and to a guest. Whoever does not read what it is sent is not read either."""
 
     def __init__(self, guest: Guest, *, value_bytes: int) -> None:
-        self._guest = guest
         self._socket = guest.bridge
         self._loop = asyncio.get_running_loop()
         self._reader = FrameReader(value_bytes)
@@ -31,6 +30,11 @@ class Link:
         self.on_breach: Callable[[str], None] = lambda _why: None
         self.on_lost: Callable[[], None] = lambda: None
         self._read()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is heard and said still."""
+        return self._is_open
 
     def send(self, frame: bytes) -> None:
         """Send a frame, now or when the guest takes it."""

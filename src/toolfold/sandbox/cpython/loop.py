@@ -29,6 +29,8 @@ class GuestLoop(base_events.BaseEventLoop):
             self._bridge.pump(timeout, lambda: bool(self._ready), self._wake)
             with suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
+        else:  # tasks that are always ready would see no answer otherwise
+            self._bridge.pump(0, lambda: False)
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:
@@ -37,6 +39,10 @@ class GuestLoop(base_events.BaseEventLoop):
     def _write_to_self(self) -> None:
         os.eventfd_write(self._wake, 1)
         self._bridge.wake()
+
+    def let_go_of_threads(self) -> None:
+        """Start threads anew when some are wanted: those there were have ended."""
+        self._default_executor = None
 
     def close(self) -> None:
         """Close, with what it wakes up by."""

@@ -56,8 +56,13 @@ class GuestWalk(Walk):
             return self.visit(float(value), depth)
         if isinstance(value, bytearray | memoryview):
             return self.visit(bytes(value), depth)
+        return self._rare(value, depth)
+
+    def _rare(self, value: Any, depth: int) -> Json:
         if isinstance(value, _TEXTS):
             return self.visit(str(value), depth)
+        if type(value).__name__ == "NaTType":  # of pandas: it takes itself for a date
+            return self._foreign("NaT, which JSON cannot carry", "NaT")
         return super()._uncommon(value, depth)
 
     def _mapping(self, value: Mapping[object, object], depth: int) -> Json:
@@ -104,6 +109,8 @@ class GuestWalk(Walk):
         """Arrays are lists and numbers are numbers; a table is shown, and sent by its records."""
         if hasattr(value, "tolist") and hasattr(value, "dtype") and hasattr(value, "ndim"):
             if getattr(value, "size", 0) > self._budget.nodes:
+                if not self._strict:
+                    return self._text(str(value))
                 raise ValueRejected(
                     f"The array holds more than {self._budget.nodes:,} numbers. Send fewer."
                 )

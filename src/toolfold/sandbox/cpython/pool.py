@@ -42,6 +42,13 @@ class WallsMissing(Exception):
     """The walls cannot be raised here; the message says which and why."""
 
 
+class ZygoteGone(RunCrashed):
+    """The process that starts guests does not answer, and must not be asked again."""
+
+    def __init__(self) -> None:
+        super().__init__("The process that starts guests is gone.")
+
+
 @dataclass(slots=True)
 class Guest:
     """One confined process that waits for its first program, or runs one."""
@@ -90,6 +97,7 @@ class Zygote:
         """
         self.level = level
         self._turn = threading.Lock()
+        self._guests: list[Guest] = []
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         told = {
             "control": theirs.fileno(),
@@ -127,7 +135,8 @@ class Zygote:
 
         Raises:
             WallsMissing: It does not.
-            RunCrashed: The zygote does not answer.
+            ZygoteGone: The zygote does not answer.
+            RunCrashed: This process lacks what a guest takes.
         """
         try:
             ours, theirs = socket.socketpair()
@@ -137,16 +146,19 @@ class Zygote:
             with theirs, self._turn:
                 self._control.settimeout(_SPAWN_S)
                 socket.send_fds(self._control, [b"guest"], [theirs.fileno()])
-                answer, descriptors, _, _ = socket.recv_fds(self._control, 4_096, 1)
+                answer, descriptors, flags, _ = socket.recv_fds(self._control, 4_096, 1)
         except OSError as error:
             ours.close()
-            raise RunCrashed("The process that starts guests is gone.") from error
+            raise ZygoteGone from error
         if not descriptors:
-            ours.close()
+            ours.close()  # of which a guest that there may be hears
             if not answer:
-                raise RunCrashed("The process that starts guests is gone.")
+                raise ZygoteGone
+            if flags & socket.MSG_CTRUNC:
+                raise RunCrashed("No guest can be started: too many files are open.")
             raise WallsMissing(answer.decode("utf-8", "replace").removeprefix("failed: "))
         guest = Guest(int(answer), descriptors[0], ours)
+        self._guests = [each for each in self._guests if each.descriptor >= 0] + [guest]
         try:
             _await_ready(ours)
         except BaseException:
@@ -159,6 +171,16 @@ class Zygote:
     def is_alive(self) -> bool:
         """Whether the process has not ended."""
         return self._process.poll() is None
+
+    @property
+    def has_guests(self) -> bool:
+        """Whether somebody uses a guest of it."""
+        return any(guest.descriptor >= 0 for guest in self._guests)
+
+    def kill(self) -> None:
+        """End it at once, and with it every guest."""
+        self._process.kill()
+        self.close()
 
     def close(self) -> None:
         """End it, and with it every guest."""
@@ -212,10 +234,12 @@ class GuestPool:
         self._wanted = ready
         self._ready: deque[Guest] = deque()
         self._zygote: Zygote | None = None
+        self._retired: list[Zygote] = []
         self._starting = anyio.Lock()
         self._threads = anyio.CapacityLimiter(2)
         self._emptied: anyio.Event | None = None
         self._fault: tuple[str, float] | None = None
+        self._shortfall: str | None = None
 
     @property
     def fault(self) -> str | None:
@@ -228,6 +252,11 @@ class GuestPool:
     def level(self) -> Level | None:
         """Return which walls stand; None before the first guest."""
         return self._zygote.level if self._zygote else None
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say why no better walls stand; None if they do."""
+        return self._shortfall
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -275,14 +304,25 @@ class GuestPool:
 
     async def _spawn(self) -> Guest:
         zygote = await self._started()
+        if self._retired:
+            await anyio.to_thread.run_sync(self._bury, limiter=self._threads)
         try:
             return await self._in_thread(zygote)
-        except RunCrashed:
-            # Somebody killed it. Whoever notices first starts another.
+        except ZygoteGone:
+            # Somebody killed or stopped it. Whoever notices first starts another.
             if self._zygote is zygote:
                 self._zygote = None
-                await anyio.to_thread.run_sync(zygote.close)
+                self._retired.append(zygote)
+            await anyio.to_thread.run_sync(self._bury, limiter=self._threads)
             return await self._in_thread(await self._started())
+
+    def _bury(self) -> None:
+        """End zygotes that start no more guests, when nobody uses one of theirs."""
+        for zygote in list(self._retired):
+            if not (zygote.is_alive and zygote.has_guests):
+                with suppress(ValueError):  # somebody else does it
+                    self._retired.remove(zygote)
+                    zygote.kill()
 
     async def _in_thread(self, zygote: Zygote) -> Guest:
         return await anyio.to_thread.run_sync(zygote.spawn, limiter=self._threads)
@@ -306,7 +346,7 @@ class GuestPool:
                 if zygote is not None:
                     zygote.close()
                 continue
-            self._fault = None
+            self._fault, self._shortfall = None, "; ".join(faults) or None
             return zygote
         why = "; ".join(faults)
         self._fault = (why, time.monotonic())
@@ -318,6 +358,8 @@ class GuestPool:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
+        while self._retired:
+            self._retired.pop().kill()
 
 
 def cpu_allowance_s(guest_time_s: float) -> int:

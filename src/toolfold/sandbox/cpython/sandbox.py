@@ -32,7 +32,13 @@ from toolfold.sandbox.cpython.pool import (
     cpu_allowance_s,
     found_packages,
 )
-from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
+from toolfold.sandbox.failures import (
+    CRASHED,
+    SESSION_OVER,
+    ends_session,
+    guest_exception,
+    out_of_time,
+)
 from toolfold.sandbox.sandbox import (
     Failure,
     FailureKind,
@@ -44,7 +50,6 @@ from toolfold.sandbox.sandbox import (
 )
 
 LEVELS: Final[tuple[Level, ...]] = ("namespaces", "landlock")
-_LARGE_BYTES: Final = 262_144  # what takes long to take apart is taken apart in a thread
 _CALLS_AT_ONCE: Final = 100
 _HELD_BYTES: Final = 64 << 20
 
@@ -61,7 +66,7 @@ class CPythonSandbox:
         levels: tuple[Level, ...] = LEVELS,
     ) -> None:
         self._limits = limits
-        self._places = anyio.CapacityLimiter(workers)
+        self._places = anyio.Semaphore(workers)
         self._pool = GuestPool(levels, ready=ready, cpu_s=cpu_allowance_s(limits.guest_time_s))
 
     def within(self, limits: Limits) -> "CPythonSandbox":
@@ -84,6 +89,11 @@ class CPythonSandbox:
     def level(self) -> Level | None:
         """Return which walls stand; None before the first session."""
         return self._pool.level
+
+    @property
+    def shortfall(self) -> str | None:
+        """Say why no better walls stand; None if they do."""
+        return self._pool.shortfall
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -162,6 +172,9 @@ class CPythonSession:
         """Run `program`; see `Session.run`."""
         if self._is_over:
             return GuestOutcome(failure=SESSION_OVER)
+        if not self._link.is_open:
+            self._is_over = True
+            return GuestOutcome(failure=CRASHED)
         clock = clock or PausableClock(self._limits.wall_time_s)
         self._is_over = True  # unless all goes well
         async with anyio.create_task_group() as calls:
@@ -254,7 +267,7 @@ class _Switchboard:
         """Answer one call. Whatever happens, the guest that waits for it hears of it."""
         talk = self._talk
         assert talk is not None  # noqa: S101
-        if len(payload) > _LARGE_BYTES:
+        if len(payload) > frames.LARGE_BYTES:
             call = await anyio.to_thread.run_sync(talk.call_of, payload, line)
         else:
             call = talk.call_of(payload, line)

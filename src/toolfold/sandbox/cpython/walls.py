@@ -8,6 +8,7 @@ stand: it can open nothing but Python's own files, and write none.
 import os
 import resource
 import signal
+import stat
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,7 +97,7 @@ class Walls:
         if self._namespaces:
             self._map(_INSIDE, _INSIDE)
             for path, quota in _QUOTAS.items():
-                kernel.mount("tmpfs", path, "tmpfs", _QUIET, quota)
+                self._mount_quota(path, quota)
             kernel.name_host(b"sandbox")
         os.setsid()
         bridge = _keep_only(bridge)
@@ -112,6 +113,19 @@ class Walls:
         kernel.restrict_files(*self._files())
         kernel.restrict_calls(has_files=self._namespaces)
         return bridge
+
+    def _mount_quota(self, path: str, quota: str) -> None:
+        """Give this guest a directory to write to. Python itself may live below it."""
+        opened = {
+            tree: os.open(tree, os.O_PATH)
+            for tree in self._place.trees
+            if tree.startswith(f"{path}/")
+        }
+        kernel.mount("tmpfs", path, "tmpfs", _QUIET, quota)
+        os.fchdir(self._proc)
+        for tree, descriptor in opened.items():
+            os.makedirs(tree, exist_ok=True)
+            kernel.mount(f"self/fd/{descriptor}", tree, "", kernel.BIND | kernel.RECURSIVE)
 
     def _files(self) -> tuple[list[str], list[str]]:
         if self._namespaces:
@@ -140,38 +154,45 @@ class Walls:
 
     def _build_root(self) -> None:
         kernel.mount("", "/", "", kernel.RECURSIVE | kernel.PRIVATE)
+        library, trees = self._place.library, self._place.trees
+        hidden = [f"{library}/{name}" for name in _HIDDEN]
+        hidden = [path for path in hidden if os.path.isdir(path)]
+        opened = {path: os.open(path, os.O_PATH) for path in (*trees, *_DEVICES)}
         kernel.mount("tmpfs", _MOUNT_POINT, "tmpfs", kernel.NO_SET_ID, "size=1m,mode=755")
-        for tree in self._place.trees:
-            _bind(tree, kernel.READ_ONLY | _QUIET)
-        hidden = [f"{self._place.library}/{name}" for name in _HIDDEN]
-        for path in filter(os.path.isdir, hidden):
-            kernel.mount(
-                "tmpfs", _MOUNT_POINT + path, "tmpfs", kernel.READ_ONLY | _QUIET, "size=4k"
-            )
-        for device in _DEVICES:
-            _bind(device, kernel.NO_SET_ID | kernel.NO_EXEC)
+        quiet = kernel.READ_ONLY | _QUIET
+        _bind(opened.pop(library), library, quiet)
+        for path in hidden:  # packages that were named come on top of it
+            kernel.mount("tmpfs", _MOUNT_POINT + path, "tmpfs", 0, "size=4k,mode=755")
+        for path, descriptor in opened.items():
+            _bind(descriptor, path, quiet & ~kernel.NO_DEVICES if path in _DEVICES else quiet)
+        for path in hidden:
+            kernel.mount("", _MOUNT_POINT + path, "", kernel.REMOUNT | kernel.BIND | quiet)
         for path in _QUOTAS:
-            os.mkdir(_MOUNT_POINT + path)
-        flags = kernel.REMOUNT | kernel.BIND | kernel.READ_ONLY | _QUIET
+            os.makedirs(_MOUNT_POINT + path, exist_ok=True)
+        flags = kernel.REMOUNT | kernel.BIND | quiet
         kernel.mount("", _MOUNT_POINT, "", flags & ~kernel.NO_DEVICES)
         kernel.change_root(_MOUNT_POINT)
+        if lost := [tree for tree in trees if not os.path.isdir(tree)]:
+            raise FileNotFoundError(f"{lost[0]} is not in the guests' root")
 
 
-def _bind(path: str, flags: int) -> None:
-    """Show `path` of the old root at the same place of the new one."""
+def _bind(opened: int, path: str, flags: int) -> None:
+    """Show what was `opened` in the old root at the same place of the new one."""
     target = _MOUNT_POINT + path
-    if os.path.isdir(path):
+    if stat.S_ISDIR(os.stat(opened).st_mode):
         os.makedirs(target, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
-    kernel.mount(path, target, "", kernel.BIND)
-    kernel.mount("", target, "", kernel.REMOUNT | kernel.BIND | flags | _locked(path))
+    # By its descriptor: what is below the mount point cannot be named any more.
+    kernel.mount(f"/proc/self/fd/{opened}", target, "", kernel.BIND)
+    kernel.mount("", target, "", kernel.REMOUNT | kernel.BIND | flags | _locked(opened))
+    os.close(opened)
 
 
-def _locked(path: str) -> int:
+def _locked(opened: int) -> int:
     """Return what a mount forbids already: whoever mounts in a user namespace cannot lift it."""
-    found = os.statvfs(path).f_flag
+    found = os.fstatvfs(opened).f_flag
     pairs = (
         *((os.ST_RDONLY, kernel.READ_ONLY), (os.ST_NOSUID, kernel.NO_SET_ID)),
         *((os.ST_NODEV, kernel.NO_DEVICES), (os.ST_NOEXEC, kernel.NO_EXEC)),

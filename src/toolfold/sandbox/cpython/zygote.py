@@ -37,7 +37,7 @@ _NEVER: Final = frozenset(
     {"_tkinter", "antigravity", "ensurepip", "idlelib", "lib2to3", "pip", "pydoc_data", "readline"}
     | {"test", "tests", "this", "tkinter", "turtle", "turtledemo"}
 )
-_STACK_BYTES: Final = 1 << 20
+_STACK_BYTES: Final = 4 << 20  # where the recursion limit, not the stack, ends what recurs
 _PAGE: Final = 4096
 
 
@@ -107,7 +107,11 @@ class _Packages:
         for name in self._homes:
             _try_import(name)
         for directory in self.directories:
-            _import_machine_code(directory, os.path.basename(directory))
+            name = os.path.basename(directory)
+            _import_machine_code(directory, name)
+            if not _others_can_read(directory):
+                for module in _modules_in(directory):
+                    _try_import(f"{name}.{module}")
 
 
 def _import_all(place: Place, *, everything: bool) -> None:
@@ -120,7 +124,7 @@ def _import_all(place: Place, *, everything: bool) -> None:
 
 
 def _modules_in(library: str) -> Iterator[str]:
-    """Yield the name of every module of the standard library."""
+    """Yield the name of every module of a library."""
     for parent, folders, files in os.walk(library):
         inner = os.path.relpath(parent, library).replace(os.sep, ".").strip(".")
         folders[:] = [name for name in folders if name.isidentifier() and name not in _NEVER]
