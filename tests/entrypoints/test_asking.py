@@ -279,7 +279,7 @@ async def _until_idle(toolfold: Running) -> None:
     """Wait until every run has left its worker."""
     with anyio.fail_after(20):
         places = toolfold.app.runtime._tiers._monty._places  # type: ignore[attr-defined]
-        while places.borrowed_tokens:
+        while places.value < places.max_value:
             await anyio.sleep(0.01)
 
 

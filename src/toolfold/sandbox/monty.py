@@ -53,7 +53,7 @@ class MontySandbox:
 
     def __init__(self, limits: Limits, *, workers: int) -> None:
         self._limits = limits
-        self._places = anyio.Semaphore(workers)
+        self._places = anyio.Semaphore(workers, max_value=workers)
         self._threads = anyio.CapacityLimiter(workers)
         self._workers = _Workers(workers)
 

@@ -4,6 +4,7 @@ What is on the disk comes first; the host is asked for what is not there.
 """
 
 import builtins
+import errno
 import io
 import os
 import stat
@@ -49,7 +50,9 @@ class _MadeUp:
                 return original(file, mode, *args, **kwargs)
             except OSError:
                 path = _path(file)
-                text = self._ask("read", path) if path and not set(mode) - set("rtb") else None
+                if path is None:
+                    raise
+                text = self._read(path, mode)
                 if text is None:
                     raise
             content = io.BytesIO(text.encode())
@@ -100,6 +103,14 @@ class _MadeUp:
 
         examine.__name__ = "stat"
         return examine
+
+    def _read(self, path: str, mode: str) -> str | None:
+        if set(mode) - set("rtb"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        text: str | None = self._ask("read", path)
+        if text is None and self._ask("entries", path) is not None:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return text
 
     def _entries(self, path: Any) -> list[str] | None:
         whole = _path(path)
