@@ -122,7 +122,7 @@ def test_no_note_is_lost_when_the_daemon_is_killed_under_load(
                 subprocess.Popen(command, env=home.environ, cwd=home.project, stdout=file)
             )
     killed = 0
-    for _ in range(rounds):
+    while killed < rounds:  # what the last one said may still be on its way when it is gone
         before = [len(output.read_text()) for output in outputs]
         wait_until(lambda: all(_grew(outputs, before)), "every script was told of a note")  # noqa: B023
         time.sleep(rng.uniform(0, 0.3))  # a kill at any moment
@@ -133,7 +133,6 @@ def test_no_note_is_lost_when_the_daemon_is_killed_under_load(
     assert [writer.wait(DEADLINE_S) for writer in writers] == [0, 0, 0]
 
     hashes = [name for output in outputs for name in output.read_text().split()]
-    assert killed >= rounds
     assert len(hashes) >= 3 * rounds
     *_, count = check(home, "daemon", hashes, [])
     assert len(set(hashes)) <= count
