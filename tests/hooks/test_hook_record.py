@@ -14,11 +14,11 @@ KEY = "sk-ant-api03-" + "x1Y2z3" * 8
 
 
 def record(path: Path) -> str:
-    return describe(read_transcript(str(path)), project="api", directory="/work/api")
+    return describe(read_transcript(str(path)), project="api", directory="/srv/api")
 
 
 def test_a_record_says_what_was_asked_what_was_edited_and_how_it_ended(tmp_path: Path) -> None:
-    edit = {"type": "tool_use", "name": "Edit", "input": {"file_path": "/work/api/src/login.py"}}
+    edit = {"type": "tool_use", "name": "Edit", "input": {"file_path": "/srv/api/src/login.py"}}
     path = transcript(
         tmp_path / "t.jsonl",
         [

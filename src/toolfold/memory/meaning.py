@@ -63,7 +63,7 @@ class Meaning:
             self._rest = anyio.Event()
 
     async def is_ready(self) -> bool:
-        """Tell whether `embed` returns at once, or else the model is not loaded yet.
+        """Tell whether texts can be embedded, once what is being loaded or embedded may be there.
 
         Raises:
             StoreError: It cannot be loaded.

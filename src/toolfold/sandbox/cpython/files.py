@@ -13,6 +13,9 @@ from typing import Any, Final
 
 _ROOT: Final = "/servers"
 
+# Every one of them takes a path first.
+_CHANGING: Final = ("chmod", "mkdir", "remove", "rename", "replace", "rmdir", "truncate", "unlink")
+
 Ask = Callable[[str, str], Any]
 """`entries` or `read`, and a path: the names, the text, or None."""
 
@@ -24,6 +27,8 @@ def install(ask: Ask) -> None:
     os.listdir = made_up.listing(os.listdir)
     os.scandir = made_up.scanning(os.scandir)
     os.stat = made_up.stating(os.stat)
+    for name in _CHANGING:
+        setattr(os, name, made_up.refusing(getattr(os, name)))
 
 
 def _path(given: Any) -> str | None:
@@ -104,9 +109,20 @@ class _MadeUp:
         examine.__name__ = "stat"
         return examine
 
+    def refusing(self, original: Any) -> Any:
+        """Wrap what would change a file."""
+
+        def refuse(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if (whole := _path(path)) is not None:
+                raise _not_permitted(whole)
+            return original(path, *args, **kwargs)
+
+        refuse.__name__ = original.__name__
+        return refuse
+
     def _read(self, path: str, mode: str) -> str | None:
         if set(mode) - set("rtb"):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            raise _not_permitted(path)
         text: str | None = self._ask("read", path)
         if text is None and self._ask("entries", path) is not None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -123,6 +139,10 @@ class _MadeUp:
             return stat.S_IFDIR | 0o555, 0
         text = self._ask("read", path)
         return (0, 0) if text is None else (stat.S_IFREG | 0o444, len(text.encode()))
+
+
+def _not_permitted(path: str) -> PermissionError:
+    return PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 class _Entry:
