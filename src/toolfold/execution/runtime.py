@@ -1,7 +1,7 @@
 """Runtime.run: the one path through the system."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -9,40 +9,32 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Blob
 from toolfold.catalog.stubfiles import StubFiles
-from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import BadCall, CodeRejected, RunCrashed, ToolfoldError
+from toolfold.errors import CodeRejected, RunCrashed, ToolfoldError
 from toolfold.execution import discovery_module, report
-from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
-from toolfold.execution.journal import Journal, JournaledCall, JournaledRun
+from toolfold.execution.calls import SHOW, Calls, OnProgress
+from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.plan import Plan, make_plan
-from toolfold.execution.report import RunFailure, RunResult, Tally, Times
+from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.review import Finding, review
 from toolfold.execution.runs import Origin
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
-from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import (
     Checker,
-    GuestCall,
     GuestModule,
     GuestOutcome,
     Modules,
     Program,
 )
 
-OnProgress = Callable[[int, str], None]
-"""Told of each call as it begins: how many there were, and which it is."""
-
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
-_SHOW = "show"
 _SHOW_STUB = "def show(image: object, /) -> None: ..."
 
 
@@ -107,7 +99,7 @@ class Runtime:
             missed = self._tiers.missed(plan, self._catalog.modules)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
-        calls = _Calls(self._catalog, self._discovery, journaled, on_progress)
+        calls = Calls(self._catalog, self._discovery, journaled, on_progress)
         try:
             tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
         except RunCrashed as crash:
@@ -160,7 +152,7 @@ class Runtime:
         return found
 
     async def _run_somewhere(
-        self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None
+        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None
     ) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called."""
         outcome = await self._run(plan, tier, calls, ask)
@@ -168,8 +160,8 @@ class Runtime:
             tier, outcome = "cpython", await self._run(plan, "cpython", calls, ask)
         return tier, outcome
 
-    async def _run(self, plan: Plan, tier: Tier, calls: "_Calls", ask: Ask | None) -> GuestOutcome:
-        names = frozenset({_SHOW, *self._aliases(plan)})
+    async def _run(self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None) -> GuestOutcome:
+        names = frozenset({SHOW, *self._aliases(plan)})
         files = StubFiles(self._catalog)
         sandbox = self._tiers.sandbox(tier)
         async with sandbox.open(modules(self._catalog), names, files=files) as session:
@@ -179,7 +171,7 @@ class Runtime:
             return await session.run(program, calls.call, clock=clock)
 
     def _shape(
-        self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: "_Calls", clock: "_Clock"
+        self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: Calls, clock: "_Clock"
     ) -> RunResult:
         counts, waits = calls.tally.counts(), calls.waits
         failure = outcome.failure
@@ -232,97 +224,6 @@ def _rejected(text: str, line: int | None, times: Times) -> RunResult:
 def _crashed(text: str, times: Times) -> RunResult:
     error = RunFailure(kind="crash", message=text)
     return RunResult(success=False, text=text, error=error, times=times)
-
-
-class _Calls:
-    """Answers the calls of one run, and keeps account of them."""
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        discovery: DiscoveryModule,
-        journaled: JournaledRun,
-        on_progress: OnProgress,
-    ) -> None:
-        self.tally = Tally()
-        self.shown: list[Blob] = []
-        self.ask: Ask | None = None
-        self._catalog = catalog
-        self._discovery = discovery
-        self._journaled = journaled
-        self._on_progress = on_progress
-        self._blobs: dict[str, Blob] = {}
-        self._waited_s: dict[str, float] = {}
-
-    async def call(self, call: GuestCall) -> Json:
-        """Answer one call of guest code."""
-        if call.function == _SHOW:
-            return self._show(call)
-        if call.function == READ:
-            return await self._counted(READ, call, self._read)
-        if call.function.startswith("tools."):
-            return await self._discovery.call(call)
-        tool = self._catalog.find(call.function)
-        return await self._counted(tool.path, call, partial(self._call_tool, tool))
-
-    async def _counted(
-        self,
-        path: str,
-        call: GuestCall,
-        answer: Callable[[GuestCall, JournaledCall], Awaitable[Json]],
-    ) -> Json:
-        """Answer what goes to a server; the client, the reply and the journal hear of it."""
-        count = self.tally.begin(path)
-        self._on_progress(self.tally.total, f"{path} {count}")
-        try:
-            with self._journaled.call(path, call.kwargs) as journaled:
-                value = await answer(call, journaled)
-                journaled.answer = plain(value) if isinstance(value, tuple) else value
-        except ToolfoldError:
-            self.tally.fail(path)
-            raise
-        self.tally.complete(path)
-        return value
-
-    async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
-        journaled.arguments = bind(tool, call.args, call.kwargs)
-        answer = await self._catalog.call(
-            tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
-        )
-        return answer.value
-
-    async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
-        journaled.arguments = read_arguments(call)
-        return await self._discovery.read(journaled.arguments, keep=self._keep, ask=self.ask)
-
-    def _keep(self, blob: Blob) -> Json:
-        """Keep an image or a binary here; guest code gets a reference to it."""
-        kind = blob.mime_type.partition("/")[0]
-        name = f"{kind}_{len(self._blobs) + 1}"
-        self._blobs[name] = blob
-        return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
-
-    def _show(self, call: GuestCall) -> Json:
-        reference = call.args[0] if len(call.args) == 1 else None
-        name = reference.get("blob") if isinstance(reference, dict) else reference
-        blob = self._blobs.get(name) if isinstance(name, str) else None
-        if blob is None or not blob.mime_type.startswith("image/"):
-            raise BadCall("show() takes an image that a tool returned in this run.")
-        self.shown.append(blob)
-        return None
-
-    def _note_wait(self, why: str, seconds: float) -> None:
-        self._waited_s[why] = self._waited_s.get(why, 0.0) + seconds
-
-    @property
-    def is_unused(self) -> bool:
-        """Whether nothing was called and nothing shown, so that the code may run once more."""
-        return not self.tally.total and not self.shown
-
-    @property
-    def waits(self) -> tuple[str, ...]:
-        """Why the run waited before calls, and how long in all."""
-        return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
 
 
 class _Clock:

@@ -28,7 +28,7 @@ from toolfold.entrypoints.mcp.elicitation import (
 )
 from toolfold.entrypoints.mcp.progress import Progress
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.runtime import OnProgress
+from toolfold.execution.calls import OnProgress
 
 _log = logging.getLogger(__name__)
 

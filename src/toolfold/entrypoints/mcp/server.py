@@ -16,9 +16,9 @@ from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.asking import Desk, open_desk
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.calls import OnProgress
 from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
-from toolfold.execution.runtime import OnProgress
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import execute_code
 from toolfold.relay.wire import key_of
