@@ -17,7 +17,8 @@ ToolfoldError
 │   ├── ValueRejected          a guest value passed its budget
 │   ├── RunTimedOut
 │   ├── QuestionExpired        nobody answered what a server asked
-│   └── RunCrashed             the worker died
+│   ├── RunCrashed             the worker died
+│   └── StateLost              the variables of a session cannot be had again
 ├── RequestFailed          a request over HTTP that got no answer
 └── StoreError             our own files
 ```
@@ -126,6 +127,12 @@ class RunCrashed(RunError):
     """The process that ran the code died."""
 
     code = "run_crashed"
+
+
+class StateLost(RunError):
+    """The variables of a session cannot be had again."""
+
+    code = "state_lost"
 
 
 class RequestFailed(ToolfoldError):

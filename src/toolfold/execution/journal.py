@@ -19,13 +19,24 @@ import anyio
 import anyio.to_thread
 
 from toolfold.catalog.definitions import Listing
-from toolfold.errors import StoreError, ToolfoldError
+from toolfold.errors import StoreError, ToolfoldError, UpstreamTimedOut
 from toolfold.execution.books import Books, Offer
+from toolfold.execution.packing import has_tuples, pack
 from toolfold.execution.rows import Place, Row, RowWriter
-from toolfold.execution.runs import CALLS_BITS, Kind, Origin, Outcome, Run, find_latest
-from toolfold.execution.runsdb import is_damage, open_for_writing, prune
+from toolfold.execution.runs import (
+    ANYWHERE,
+    CALLS_BITS,
+    RESUMABLE,
+    Kind,
+    Origin,
+    Outcome,
+    Run,
+    Start,
+    find_latest,
+)
+from toolfold.execution.runsdb import RESUMING, is_damage, open_for_writing, prune
 from toolfold.execution.texts import answer_text, code_text, tool_text
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import Json, JsonObject, plain
 
 _log = logging.getLogger(__name__)
 
@@ -37,11 +48,21 @@ _DAY_S: Final = 24 * _HOUR_S
 
 _BEGIN: Final = """
     INSERT INTO beginnings (id, began_at, client, request, project, process, kind,
-        code, code_bytes, code_sha256)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        code, code_bytes, code_sha256, session, generation, resumes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
+_INTENT: Final = "INSERT INTO intents VALUES (?, ?, ?, ?)"
+_WHOLE: Final = "INSERT INTO wholes VALUES (?, ?)"
+_CLOCK: Final = "INSERT INTO clocks VALUES (?, ?)"
+_PROGRESS: Final = "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)"
+_SETTLED: Final = [
+    f"DELETE FROM {table} WHERE id BETWEEN ?1 << {CALLS_BITS} AND (?1 + 1 << {CALLS_BITS}) - 1"  # noqa: S608
+    for table in RESUMING
+]
+_MOST_READINGS: Final = 100_000
+_PROGRESS_S: Final = 0.5
 
 _NOTHING: Final[tuple[str | None, int | None, str | None]] = None, None, None
 
@@ -136,13 +157,15 @@ class Journal:
                 open_for_writing(self._path, damaged=opened.identity).connection.close()
             raise StoreError(f"{self._path}: {error}") from error
 
-    def begin(self, origin: Origin, code: str, *, kind: Kind = "code") -> "JournaledRun":
+    def begin(
+        self, origin: Origin, code: str, *, kind: Kind = "code", start: Start = ANYWHERE
+    ) -> "JournaledRun":
         """Write down that a run begins."""
         now = self._clock()
         run_id = f"{int(now):08x}{secrets.token_hex(4)}"
         asked = map(_name, (origin.client, origin.request, origin.project))
         kept = _kept(code, self._code_bytes)
-        row = (run_id, now, *asked, os.getpid(), kind, *kept)
+        row = (run_id, now, *asked, os.getpid(), kind, *kept, *start)
         self._rows.follow()
         place = Place()
         self._rows.write(Row(place, _BEGIN, row))
@@ -200,6 +223,9 @@ class JournaledRun:
         self._clock = clock
         self._begun = 0
         self._waiting: list[JournaledCall] = []
+        self._readings: list[float] = []
+        self._readings_written = 0
+        self._progress_at = float("-inf")
 
     def __enter__(self) -> "JournaledRun":
         """Begin nothing: the beginning is written already."""
@@ -220,7 +246,30 @@ class JournaledRun:
     def call(self, tool: str, arguments: JsonObject) -> "JournaledCall":
         """Return a context for one call of a tool, which is written as the context ends."""
         self._begun += 1
-        return JournaledCall(self._begun, tool, arguments, self._clock(), self._add)
+        return JournaledCall(self._begun, tool, arguments, self._clock(), self)
+
+    def read_clock(self) -> float:
+        """Return the time, and have it written before the next call. May be called from a thread.
+
+        A run that reads it without end is not written any more, and cannot be resumed exactly.
+        """
+        now = self._clock()
+        if self._readings_written + len(self._readings) < _MOST_READINGS:
+            self._readings.append(now)
+        return now
+
+    def progress(self, done: float, total: float | None, note: str) -> None:
+        """Write how far the run says it is, twice a second at most."""
+        now = time.monotonic()
+        if now - self._progress_at >= _PROGRESS_S or done == total:
+            self._progress_at = now
+            self._writer.insert(_PROGRESS, (done, total, _name(note)), _own_number)
+
+    def intend(self, call: "JournaledCall") -> None:
+        """Write that a call is about to be made, which cannot be made twice without harm."""
+        self._write_calls()
+        arguments, _, sha256 = _kept(_as_json(call.arguments))
+        self._writer.insert(_INTENT, (call.tool, arguments, sha256), call.key)
 
     def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
         """Have it written which tools there were, and the definitions that the model saw of us."""
@@ -231,27 +280,44 @@ class JournaledRun:
         self._write_calls()
         kept = _kept(reply)
         self._writer.insert(_END, (self._clock(), failure, *kept), _own_number)
+        if failure not in RESUMABLE:
+            for statement in _SETTLED:
+                self._writer.insert(statement, (), _own_number)
         if kept[2] is not None:
             self._writer.count(_own_number, "read", reply)
 
-    def _add(self, call: "JournaledCall") -> None:
+    def add(self, call: "JournaledCall") -> None:
+        """Have a call written that has ended."""
         self._waiting.append(call)
         if len(self._waiting) == 1:
             self._soon(self._write_calls)
 
     def _write_calls(self) -> None:
         written, self._waiting = self._waiting, []
+        self._write_readings()
         for call in written:
             self._writer.insert(_CALL, call.row(), call.key)
+            if (whole := call.whole()) is not None:
+                self._writer.insert(_WHOLE, (whole,), call.key)
             for part, text in call.cut.items():
                 self._writer.count(call.key, part, text)
+
+    def _write_readings(self) -> None:
+        count = len(self._readings)
+        if count:
+            readings, first = self._readings[:count], self._readings_written
+            del self._readings[:count]
+            self._readings_written += count
+            self._writer.insert(
+                _CLOCK, (_encode(readings),), lambda number: (number << CALLS_BITS) + first
+            )
 
 
 class JournaledCall:
     """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
 
-    __slots__ = ("_add", "_began", "_duration_s", "_error", "_outcome", "_started_at", "_tool",
-                 "answer", "arguments", "cut", "position")  # fmt: skip
+    __slots__ = ("_began", "_duration_s", "_error", "_outcome", "_raised", "_run", "_started_at",
+                 "answer", "arguments", "cut", "is_replayed", "position", "tool")  # fmt: skip
 
     def __init__(
         self,
@@ -259,16 +325,19 @@ class JournaledCall:
         tool: str,
         arguments: JsonObject,
         started_at: float,
-        add: Callable[["JournaledCall"], None],
+        run: JournaledRun,
     ) -> None:
-        self.answer: Json = None
+        self.answer: Any = None
         self.cut: dict[str, str] = {}
         """What the row does not have whole, by the names that the ledger has for it."""
         self.position = position
-        self._tool = tool
+        self.is_replayed = False
+        """Whether an earlier attempt of the run has made it, and written it down."""
+        self.tool = tool
         self.arguments = arguments
         self._started_at = started_at
-        self._add = add
+        self._run = run
+        self._raised = ""
         self._outcome: Outcome = "ok"
         self._error: str | None = None
         self._began = time.perf_counter()
@@ -290,7 +359,13 @@ class JournaledCall:
             is_known = isinstance(error, ToolfoldError)
             self._outcome = "failed" if is_known else "unknown"
             self._error = str(error) if is_known else "The run stopped before the tool answered."
-        self._add(self)
+            self._raised = error.code if isinstance(error, ToolfoldError) else ""
+        if not self.is_replayed:
+            self._run.add(self)
+
+    def intend(self) -> None:
+        """Write down that it is about to be made."""
+        self._run.intend(self)
 
     def key(self, number: int) -> int:
         """Return its key in the run of that number."""
@@ -301,9 +376,9 @@ class JournaledCall:
         arguments, answer = _as_json(self.arguments), _NOTHING
         kept_arguments = _kept(arguments)
         if kept_arguments[2] is not None:
-            self.cut["written"] = tool_text(self._tool, arguments)
+            self.cut["written"] = tool_text(self.tool, arguments)
         if self._outcome == "ok":
-            answer = _kept(text := _as_json(self.answer))
+            answer = _kept(text := _as_json(plain(self.answer)))
             if answer[2] is not None:
                 self.cut["read"] = answer_text(text)
         error = None
@@ -313,7 +388,15 @@ class JournaledCall:
                 answer = None, size, cut_sha256
                 self.cut["read"] = self._error
         times = self._started_at, self._duration_s
-        return (self._tool, self._outcome, *kept_arguments, *answer, error, *times)
+        return (self.tool, self._outcome, *kept_arguments, *answer, error, *times)
+
+    def whole(self) -> str | None:
+        """Return what its row does not tell and a resumed run needs; None if it tells all."""
+        if self._outcome == "ok" and ("read" in self.cut or has_tuples(self.answer)):
+            return _as_json(pack(self.answer))
+        if self._outcome == "failed" and self._raised == UpstreamTimedOut.code:
+            return _encode(self._raised)
+        return None
 
 
 def _own_number(number: int) -> int:

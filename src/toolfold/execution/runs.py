@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from toolfold.catalog.definitions import Listing
 from toolfold.errors import NotFound
@@ -19,10 +19,11 @@ CALLS_BITS: Final = 32
 _SHOWN_CANDIDATES: Final = 5
 _RUN: Final = """
     SELECT number, id, began_at, client, request, project, process, kind, code, code_bytes,
+        session, generation, resumes, progress.done, progress.total, progress.note,
         ended_at, failure, reply, reply_bytes,
         (SELECT count(*) FROM calls
             WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
-    FROM beginnings LEFT JOIN ends USING (number)
+    FROM beginnings LEFT JOIN ends USING (number) LEFT JOIN progress USING (number)
 """
 _OLDER: Final = """
     WHERE (?1 IS NULL OR client = ?1)
@@ -48,6 +49,31 @@ class Origin:
     project: str = ""
     shown: Listing | None = field(default=None, compare=False)
     """The definitions of ours that the model saw."""
+
+
+class Start(NamedTuple):
+    """With what a run begins."""
+
+    session: str = ""
+    generation: int = 0
+    """How many runs had ended in that session."""
+    resumes: str = ""
+    """The id of the run that it goes on with."""
+
+
+ANYWHERE: Final = Start()
+
+RESUMABLE: Final = frozenset({"cancelled", "crash", "timeout"})
+"""How runs may have ended that can be gone on with, beside those that have no end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run has said to be."""
+
+    done: float
+    total: float | None
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +132,13 @@ class Run:
     """The id of the process that ran it."""
 
     kind: Kind
+    start: Start = ANYWHERE
 
     code: Text
     began_at: float
     ending: Ending | None
     call_count: int
+    progress: Progress | None = None
     calls: tuple[Call, ...] = ()
     """In the order in which they began; empty where runs are listed."""
 
@@ -164,19 +192,22 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
 
 
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
-    _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *ending = row
+    _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *rest = row
+    session, generation, resumes, done, total, note, *ending = rest
     ended_at, failure, reply, reply_bytes, call_count = ending
     return Run(
         id=run_id,
         origin=Origin(client=client, request=request, project=project),
         process=process,
         kind=kind,
+        start=Start(session, generation, resumes),
         code=Text(head=code, size_bytes=code_bytes),
         began_at=began_at,
         ending=None
         if ended_at is None
         else Ending(at=ended_at, failure=failure, reply=Text(head=reply, size_bytes=reply_bytes)),
         call_count=call_count,
+        progress=None if done is None else Progress(done=done, total=total, note=note),
         calls=calls,
     )
 

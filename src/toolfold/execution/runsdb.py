@@ -89,7 +89,36 @@ _STEPS: Final = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        # With what a run began: to go on with it after its process died.
+        "ALTER TABLE beginnings ADD COLUMN session TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE beginnings ADD COLUMN generation INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE beginnings ADD COLUMN resumes TEXT NOT NULL DEFAULT ''",
+        # What a run is about to do, before it is done; answers that `calls` has not as they were;
+        # what the clock said. All three go when the run has come to its own end.
+        """
+        CREATE TABLE intents (
+            id INTEGER PRIMARY KEY,
+            tool TEXT NOT NULL,
+            arguments TEXT NOT NULL,
+            arguments_sha256 TEXT
+        )
+        """,
+        "CREATE TABLE wholes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+        "CREATE TABLE clocks (id INTEGER PRIMARY KEY, readings TEXT NOT NULL)",
+        """
+        CREATE TABLE progress (
+            number INTEGER PRIMARY KEY,
+            done REAL NOT NULL,
+            total REAL,
+            note TEXT NOT NULL
+        )
+        """,
+    ),
 )
+
+RESUMING: Final = ("intents", "wholes", "clocks")
+"""The tables that are for runs which did not come to their own end."""
 
 _UNUSED_LISTINGS: Final = """
     DELETE FROM listings WHERE id NOT IN (
@@ -195,6 +224,9 @@ def _sweep(connection: sqlite3.Connection, *, below: int) -> None:
     """Delete what belongs to runs whose beginning is deleted: all that is older than the oldest."""
     connection.execute("DELETE FROM ends WHERE number < ?", (below,))
     connection.execute("DELETE FROM offers WHERE number < ?", (below,))
+    connection.execute("DELETE FROM progress WHERE number < ?", (below,))
+    for table in RESUMING:
+        connection.execute(f"DELETE FROM {table} WHERE id < ?", (below << CALLS_BITS,))  # noqa: S608
     for first, end in ((0, below), (1 << CALLS_BITS, below << CALLS_BITS)):
         connection.execute("DELETE FROM tokens WHERE id >= ? AND id < ?", (first, end))
     is_more = True

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, date, datetime, tzinfo
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,8 @@ from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
+_FILE_NAME: Final = "<python-input-{}>"  # what the interpreter calls the source of a program
+_CLOCKS: Final = frozenset({"time.time", "datetime.now", "date.today"})
 _STOPPED: Final = -1  # in place of a call's id: wake up, the run is being stopped
 
 
@@ -32,6 +35,7 @@ class Host(NamedTuple):
 
     names: frozenset[str]
     files: ReadOnlyFiles | None
+    clock: Callable[[], float] = time.time
 
 
 class Drive:
@@ -42,7 +46,7 @@ class Drive:
         native: monty.MontySession,
         limits: Limits,
         host: "Host",
-        awaited: Mapping[str, frozenset[int]],
+        programs: tuple[int, Mapping[int, frozenset[int]]],
         post: Callable[[int, GuestCall, bool], None],
     ) -> None:
         self.answers: SimpleQueue[tuple[int, dict[str, Any]]] = SimpleQueue()
@@ -50,7 +54,9 @@ class Drive:
         self._native = native
         self._limits = limits
         self._host = host
-        self._awaited = awaited
+        number, awaited = programs
+        self._file_name = _FILE_NAME.format(number)
+        self._awaited = {_FILE_NAME.format(each): calls for each, calls in awaited.items()}
         self._post = post
         self._budget = ValueBudget(
             nodes=limits.value_nodes, depth=limits.value_depth, size_bytes=limits.value_bytes
@@ -171,7 +177,7 @@ class Drive:
 
     def _line(self, position: monty.SourceRange) -> int | None:
         """Return the line of a call in this program; None for one in code that it evaluates."""
-        if position.filename != f"<python-input-{len(self._awaited) - 1}>":
+        if position.filename != self._file_name:
             return None
         return self._source.count(b"\n", 0, position.start) + 1
 
@@ -237,7 +243,19 @@ class Drive:
             return self._resume(snapshot.resume_auto)
         if name.endswith("sleep"):
             return self._sleep(snapshot, is_async=name == "asyncio.sleep")
+        if name in _CLOCKS:
+            return self._answer(snapshot, {"return_value": self._time(name, snapshot.args)})
         return self._resume(snapshot.resume_not_handled)
+
+    def _time(self, name: str, args: tuple[Any, ...]) -> float | datetime | date:
+        now = self._host.clock()
+        if name == "time.time":
+            return now
+        if name == "date.today":
+            return datetime.fromtimestamp(now, UTC).date()
+        zone = args[0] if args and isinstance(args[0], tzinfo) else None
+        moment = datetime.fromtimestamp(now, zone or UTC)
+        return moment if zone else moment.replace(tzinfo=None)
 
     def _sleep(self, snapshot: monty.FunctionSnapshot, *, is_async: bool) -> monty.SyncSnapshot:
         seconds = _seconds(snapshot.args)

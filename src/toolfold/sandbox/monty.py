@@ -25,20 +25,24 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import RunError, ToolfoldError, ValueRejected
+from toolfold.errors import RunError, StateLost, ToolfoldError, ValueRejected
 from toolfold.sandbox.drive import Drive, Host
 from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
 from toolfold.sandbox.files import ReadOnlyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
+    ANEW,
+    Beginning,
     Failure,
     FailureKind,
+    Frozen,
     GuestCall,
     GuestFiles,
     GuestOutcome,
     Modules,
     OnCall,
     Program,
+    State,
 )
 from toolfold.sandbox.walled import walled_binary
 
@@ -80,20 +84,33 @@ class MontySandbox:
 
     @asynccontextmanager
     async def open(
-        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+        self,
+        modules: Modules,
+        names: frozenset[str],
+        *,
+        files: GuestFiles | None = None,
+        beginning: Beginning = ANEW,
     ) -> AsyncIterator["MontySession"]:
-        """Open a session on a worker of its own, waiting for one to be free."""
+        """Open a session on a worker of its own, waiting for one to be free.
+
+        Raises:
+            StateLost: The interpreter does not take the state.
+        """
         async with self._places:
             native = self._workers.pool.checkout(
                 script_name="code",
                 limits=_native_limits(self._limits),
-                os_policy={"sleep": "call_host"},
+                os_policy=_policy(beginning),
                 external_modules=native_modules(modules),
             )
             await anyio.to_thread.run_sync(native.__enter__, limiter=self._threads)
             try:
+                if beginning.state is not None:
+                    state = _frozen(beginning.state)
+                    await anyio.to_thread.run_sync(_load, native, state, limiter=self._threads)
                 handler = ReadOnlyFiles(files) if files else None
-                yield MontySession(native, self._limits, Host(names, handler), self._threads)
+                host = Host(names, handler, beginning.clock)
+                yield MontySession(native, self._limits, host, self._threads, beginning.state)
             finally:
                 with anyio.CancelScope(shield=True), suppress(monty.MontyError):
                     await anyio.to_thread.run_sync(
@@ -148,6 +165,28 @@ class _Workers:
         self._started.close()
 
 
+def _policy(beginning: Beginning) -> monty.OSPolicy:
+    policy: monty.OSPolicy = {"sleep": "call_host", "datetime": "call_host"}
+    if beginning.seed:
+        policy["random_start"] = {"seed": beginning.seed}
+    return policy
+
+
+def _frozen(state: State | None) -> Frozen:
+    if not isinstance(state, Frozen):
+        raise StateLost("The session's variables are not those of this interpreter.")
+    return state
+
+
+def _load(native: monty.MontySession, frozen: Frozen) -> None:
+    try:
+        native.load_session(frozen.state)
+    except (monty.MontyError, RuntimeError, ValueError) as error:
+        raise StateLost(
+            f"The interpreter does not take the session's variables: {error}"
+        ) from error
+
+
 def _native_limits(limits: Limits) -> monty.ResourceLimits:
     return monty.ResourceLimits(
         max_feed_duration_secs=limits.guest_time_s,
@@ -166,12 +205,14 @@ class MontySession:
         limits: Limits,
         host: Host,
         threads: anyio.CapacityLimiter,
+        state: State | None = None,
     ) -> None:
         self._native = native
         self._limits = limits
         self._host = host
         self._threads = threads
-        self._awaited: dict[str, frozenset[int]] = {}
+        self._programs = _frozen(state).programs if state else 0
+        self._awaited = dict(_frozen(state).awaited) if state else {}
         self._is_over = False
 
     async def run(
@@ -181,12 +222,16 @@ class MontySession:
         if self._is_over:
             return GuestOutcome(failure=SESSION_OVER)
         clock = clock or PausableClock(self._limits.wall_time_s)
-        # Functions of earlier programs are called from later ones: keep what each awaits, under
-        # the name that the interpreter gives its source.
-        self._awaited[f"<python-input-{len(self._awaited)}>"] = program.awaited
+        # Functions of earlier programs are called from later ones: keep what each awaits.
+        number = self._programs
+        self._programs += 1
+        if program.awaited:
+            self._awaited[number] = program.awaited
         async with anyio.create_task_group() as calls:
             switchboard = _Switchboard(calls, on_call)
-            drive = Drive(self._native, self._limits, self._host, self._awaited, switchboard.post)
+            drive = Drive(
+                self._native, self._limits, self._host, (number, self._awaited), switchboard.post
+            )
             async with switchboard.serving(drive), _stopping(drive, clock):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
@@ -201,6 +246,18 @@ class MontySession:
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
+
+    async def leave(self) -> Frozen | None:
+        """Take the state out; see `Session.leave`."""
+        if self._is_over:
+            return None
+        self._is_over = True
+        try:
+            state = await anyio.to_thread.run_sync(self._native.dump, limiter=self._threads)
+        except monty.MontyError as error:
+            _log.warning("The variables of a session could not be taken out: %s", error)
+            return None
+        return Frozen(state=state, programs=self._programs, awaited=self._awaited)
 
 
 @asynccontextmanager

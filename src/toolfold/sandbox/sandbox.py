@@ -1,9 +1,10 @@
 """What a place for guest code looks like, whichever interpreter is behind it."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from toolfold.clocks import PausableClock
 from toolfold.jsontypes import Json
@@ -90,6 +91,51 @@ class GuestFiles(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """The state of a session as bytes, with which a later one goes on, in any process.
+
+    Only bytes that are surely ours may be used: the interpreter believes them.
+    """
+
+    state: bytes
+    programs: int
+    """How many have run in it."""
+    awaited: Mapping[int, frozenset[int]]
+    """By the number of a program, the calls that it awaits; those with none are left out."""
+
+
+class Parked(Protocol):
+    """The state of a session as a process that waits, with which a later one goes on."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still waits."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+State = Frozen | Parked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """How a session begins."""
+
+    state: State | None = None
+    """What an earlier one left; None to begin with nothing."""
+    seed: str = ""
+    """What random numbers of a session without a state come from; by default from chance."""
+    clock: Callable[[], float] = time.time
+    """What time it is, where guest code asks the host; called from any thread."""
+
+
+ANEW: Final = Beginning()
+
+
 class Session(Protocol):
     """Guest state, shared by the programs that run in it one after the other."""
 
@@ -106,16 +152,28 @@ class Session(Protocol):
         """
         ...
 
+    async def leave(self) -> State | None:
+        """Take the state out, as the last thing done with the session; None if it is lost."""
+        ...
+
 
 class Sandbox(Protocol):
     """Makes sessions."""
 
     def open(
-        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+        self,
+        modules: Modules,
+        names: frozenset[str],
+        *,
+        files: GuestFiles | None = None,
+        beginning: Beginning = ANEW,
     ) -> AbstractAsyncContextManager[Session]:
         """Open a session.
 
         It can import `modules`, call `names` without importing them, and read `files`.
+
+        Raises:
+            StateLost: It cannot go on with the state that it was given.
         """
         ...
 

@@ -188,8 +188,8 @@ class _Call:
             answer = await self._catalog.call(
                 tool, journaled.arguments, keep=self._keep, on_wait=lambda _why, _seconds: None
             )
-            journaled.answer = plain(answer.value)
-        return journaled.answer
+            journaled.answer = answer.value
+        return plain(answer.value)
 
     def _keep(self, blob: Blob) -> Json:
         name = f"{blob.mime_type.partition('/')[0]}_{len(self.blobs) + 1}"

@@ -141,13 +141,13 @@ asyncio_sleep = asyncio.sleep
 class ToolModules:
     """Finds the modules that the host has, and asks for their functions when they are imported."""
 
-    def __init__(self, names: Sequence[str], caller: Caller) -> None:
-        self._names = frozenset(names)
+    def __init__(self, caller: Caller) -> None:
+        self.names: set[str] = set()
         self._caller = caller
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
         """Find a module of the host."""
-        return ModuleSpec(name, self) if path is None and name in self._names else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self) if path is None and name in self.names else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave it to the import system."""
@@ -159,10 +159,19 @@ class ToolModules:
             setattr(module, function, self._caller.function(f"{name}.{function}"))
 
 
-def install(caller: Caller, modules: Sequence[str], names: Sequence[str]) -> None:
-    """Let guest code import `modules`, call `names`, and sleep."""
-    sys.meta_path.insert(0, ToolModules(modules, caller))
+def offer(caller: Caller, modules: Sequence[str], names: Sequence[str]) -> None:
+    """Let guest code import `modules` and call `names`, besides what it could so far."""
+    finder = next((each for each in sys.meta_path if isinstance(each, ToolModules)), None)
+    if finder is None:
+        finder = ToolModules(caller)
+        sys.meta_path.insert(0, finder)
+    finder.names.update(modules)
     for name in names:
-        setattr(builtins, name, caller.function(name))
+        if not hasattr(builtins, name):
+            setattr(builtins, name, caller.function(name))
+
+
+def install(caller: Caller) -> None:
+    """Let the host sleep for guest code."""
     time.sleep = caller.sleep
     asyncio.sleep = asyncio.tasks.sleep = caller.sleep_awaited

@@ -98,15 +98,21 @@ class Conversation:
             frames.END: self._take_end,
         }
 
-    def begin(self, number: int, source: str, awaited: frozenset[int]) -> None:
-        """Have the guest run a program."""
+    def begin(
+        self,
+        number: int,
+        source: str,
+        awaited: frozenset[int],
+        offered: tuple[list[str], list[str]] = ([], []),
+    ) -> None:
+        """Have the guest run a program, which can import and call what is `offered` now."""
         self._lines = source.count("\n") + 1
         self._link.on_frame = self._take
         self._link.on_breach = self._breach
         self._link.on_lost = self._lost
         self._clock.start()
         places = _places(source, awaited)
-        self._link.send(frames.write_message(frames.RUN, number, source, places))
+        self._link.send(frames.write_message(frames.RUN, number, source, places, *offered))
 
     @property
     def was_stopped(self) -> bool:

@@ -62,7 +62,9 @@ def serve(descriptor: int, *, base_bytes: int) -> None:
     guest.open(opening[0], base_bytes)
     while True:
         program = bridge.next_program()
-        bridge.send(frames.END, guest.run(*program))
+        number, source, awaited, modules, names = program
+        guest.offer(modules, names)
+        bridge.send(frames.END, guest.run(number, source, awaited))
 
 
 class _Guest:
@@ -100,11 +102,15 @@ class _Guest:
         sys.setrecursionlimit(2 * told["recursion_depth"] + _FRAMES)
         self._budget = self._caller.budget = ValueBudget(**told["budget"])
         self._output.limit = told["output_bytes"]
-        calls.install(self._caller, told["modules"], told["names"])
+        calls.install(self._caller)
         if told["has_files"]:
             files.install(lambda what, path: self._caller.ask(frames.FILE, what, path))
         self._main = sys.modules["__main__"] = types.ModuleType("__main__")
         self._main.__builtins__ = builtins  # type: ignore[attr-defined]
+
+    def offer(self, modules: list[str], names: list[str]) -> None:
+        """Let the next program import `modules` and call `names`."""
+        calls.offer(self._caller, modules, names)
 
     def run(self, number: int, source: str, awaited: frozenset[tuple[int, int]]) -> bytes:
         """Run a program to its end, and return what came of it."""

@@ -60,9 +60,20 @@ class Guest:
 
     def kill(self) -> None:
         """End it, whatever it does."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Let it stand still: its threads too have no business between programs."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
         if self.descriptor >= 0:
             with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+                signal.pidfd_send_signal(self.descriptor, number)
 
     def close(self) -> None:
         """End it and let go of it."""

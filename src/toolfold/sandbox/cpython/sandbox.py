@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import RunCrashed, RunError, ToolfoldError, ValueRejected
+from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError, ValueRejected
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
 from toolfold.sandbox.cpython.kernel import missing_walls
@@ -40,6 +40,8 @@ from toolfold.sandbox.failures import (
     out_of_time,
 )
 from toolfold.sandbox.sandbox import (
+    ANEW,
+    Beginning,
     Failure,
     FailureKind,
     GuestFiles,
@@ -47,6 +49,7 @@ from toolfold.sandbox.sandbox import (
     Modules,
     OnCall,
     Program,
+    State,
 )
 
 LEVELS: Final[tuple[Level, ...]] = ("namespaces", "landlock")
@@ -112,25 +115,38 @@ class CPythonSandbox:
 
     @asynccontextmanager
     async def open(
-        self, modules: Modules, names: frozenset[str], *, files: GuestFiles | None = None
+        self,
+        modules: Modules,
+        names: frozenset[str],
+        *,
+        files: GuestFiles | None = None,
+        beginning: Beginning = ANEW,
     ) -> AsyncIterator["CPythonSession"]:
         """Open a session in a process of its own, waiting for a free place.
 
         Raises:
             RunCrashed: The walls cannot be raised here.
+            StateLost: The process with the state is gone.
         """
         async with self._places:
-            if why := missing_walls():
-                raise RunCrashed(f"Python cannot be confined here: {why}.")
-            try:
-                guest = await self._pool.take()
-            except WallsMissing as error:
-                raise RunCrashed(f"Python cannot be confined here: {error}.") from error
-            session = CPythonSession(guest, self._limits, Offer(modules, names, files))
+            offer = Offer(modules, names, files)
+            if beginning.state is None:
+                session = CPythonSession(await self._guest(), self._limits, offer)
+            else:
+                session = _taken(beginning.state).go_on(offer)
             try:
                 yield session
             finally:
-                session.close()
+                if not session.is_parked:
+                    session.close()
+
+    async def _guest(self) -> Guest:
+        if why := missing_walls():
+            raise RunCrashed(f"Python cannot be confined here: {why}.")
+        try:
+            return await self._pool.take()
+        except WallsMissing as error:
+            raise RunCrashed(f"Python cannot be confined here: {error}.") from error
 
 
 class CPythonSession:
@@ -144,6 +160,8 @@ class CPythonSession:
         self._link.send(frames.write_message(frames.OPEN, self._opening()))
         self._programs = 0
         self._is_over = False
+        self.is_parked = False
+        """Whether it waits for a later session, which goes on with it."""
 
     def _opening(self) -> dict[str, object]:
         limits = self._limits
@@ -156,8 +174,6 @@ class CPythonSession:
                 "depth": limits.value_depth,
                 "size_bytes": limits.value_bytes,
             },
-            "modules": list(self._offer.modules),
-            "names": list(self._offer.names),
             "has_files": self._offer.files is not None,
         }
 
@@ -180,7 +196,8 @@ class CPythonSession:
         async with anyio.create_task_group() as calls:
             switchboard = _Switchboard(calls, on_call, self._link)
             talk = Conversation(self.guest, self._link, self._limits, self._offer, switchboard.post)
-            talk.begin(self._programs, program.source, program.awaited)
+            offered = (list(self._offer.modules), list(self._offer.names))
+            talk.begin(self._programs, program.source, program.awaited, offered)
             self._programs += 1
             await _until_end(talk, switchboard, clock)
             # What the code began and did not wait for has the rest of the wall time.
@@ -196,6 +213,34 @@ class CPythonSession:
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
+
+    async def leave(self) -> "CPythonSession | None":
+        """Let the process wait, standing still, and return it; see `Session.leave`."""
+        if self._is_over or not self.is_alive:
+            return None
+        self.is_parked = True
+        self.guest.stop()
+        return self
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process has not ended."""
+        return self._link.is_open and self.guest.is_alive
+
+    def go_on(self, offer: Offer) -> "CPythonSession":
+        """Go on with what this session left, with another offer of the host."""
+        offer.imported.update(self._offer.imported)
+        offer.paths.update(self._offer.paths)
+        self._offer = offer
+        self.is_parked = False
+        self.guest.go_on()
+        return self
+
+
+def _taken(state: State) -> CPythonSession:
+    if not isinstance(state, CPythonSession) or not state.is_parked or not state.is_alive:
+        raise StateLost("The process that held them has ended.")
+    return state
 
 
 async def _until_end(talk: Conversation, switchboard: "_Switchboard", clock: PausableClock) -> None:

@@ -1,0 +1,151 @@
+"""What a program leaves behind in its session: the names that its top level binds."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from toolfold.execution.plan import Plan
+
+_MOST_NAMES: Final = 5_000
+_MOST_SOURCE_CHARS: Final = 262_144
+
+_INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """The names of a session, as far as the texts of its programs tell."""
+
+    names: tuple[str, ...] = ()
+    imports: Mapping[str, str] = field(default_factory=dict)
+    """By name, the statement that imports it."""
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    """By name, the text of a function or a class."""
+
+    def after(self, later: "Bindings") -> "Bindings":
+        """Return what there is after a later program."""
+        names = tuple(dict.fromkeys((*self.names, *later.names)))[-_MOST_NAMES:]
+        return Bindings(
+            names=names,
+            imports=_merged(self.imports, later.imports, later.names),
+            definitions=_bounded(_merged(self.definitions, later.definitions, later.names)),
+        )
+
+    def used_by(self, plan: Plan) -> "Bindings":
+        """Return those that a program may use, with what the functions among them use."""
+        used: dict[str, None] = {}
+        pending = [name for name in self.names if name in plan.names]
+        while pending:
+            name = pending.pop()
+            if name not in used:
+                used[name] = None
+                pending += [each for each in self._named_in(name) if each in self.names]
+        kept = tuple(name for name in self.names if name in used)
+        return replace(
+            self,
+            names=kept,
+            imports={name: self.imports[name] for name in kept if name in self.imports},
+            definitions={name: self.definitions[name] for name in kept if name in self.definitions},
+        )
+
+    def _named_in(self, name: str) -> list[str]:
+        text = self.definitions.get(name)
+        if not text:
+            return []
+        return [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+
+    def prelude(self) -> str:
+        """Declare the names for the type checker."""
+        values = [name for name in self.names if name not in self.imports]
+        lines = list(self.imports.values())
+        if values:
+            lines.append("from typing import Any as _Any")
+            lines += [f"{name}: _Any" for name in values]
+        return "\n".join(lines)
+
+
+def _merged(
+    earlier: Mapping[str, str], later: Mapping[str, str], rebound: tuple[str, ...]
+) -> dict[str, str]:
+    gone = frozenset(rebound)
+    return {name: text for name, text in earlier.items() if name not in gone} | dict(later)
+
+
+def _bounded(texts: dict[str, str]) -> dict[str, str]:
+    """Return the latest of them, as many as may be kept."""
+    room, kept = _MOST_SOURCE_CHARS, {}
+    for name, text in reversed(texts.items()):
+        room -= len(text)
+        if room < 0:
+            break
+        kept[name] = text
+    return dict(reversed(kept.items()))
+
+
+def bindings(plan: Plan) -> Bindings:
+    """Return what the top level of a program binds, whether or not it gets so far."""
+    names: dict[str, None] = {}
+    imports: dict[str, str] = {}
+    definitions: dict[str, str] = {}
+    for node in _top_level(plan.nodes[0]):
+        for name in _bound_by(node):
+            names[name] = None
+            imports.pop(name, None)
+            definitions.pop(name, None)
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                definitions[name] = _text(node)
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    imports[_bound_name(alias)] = ast.unparse(ast.Import([alias]))
+            case ast.ImportFrom(module=module, names=aliases, level=level):
+                for alias in aliases:
+                    imports[_bound_name(alias)] = ast.unparse(
+                        ast.ImportFrom(module, [alias], level)
+                    )
+    return Bindings(tuple(names), imports, _bounded(definitions))
+
+
+def _top_level(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield every node that is executed in the module's own scope, in the order of the text."""
+    pending: list[ast.AST] = list(reversed(list(ast.iter_child_nodes(tree))))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, _COMPREHENSIONS):  # only what `:=` binds in it is ours
+            pending += [each for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+        elif not isinstance(node, _INNER):
+            pending += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _bound_by(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return [_bound_name(alias) for alias in aliases if alias.name != "*"]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name]
+        case ast.MatchMapping(rest=str(name)):
+            return [name]
+        case _:
+            return []
+
+
+def _text(node: ast.AST) -> str:
+    try:
+        return ast.unparse(node)
+    except RecursionError:  # it was parsed by something that nests deeper
+        return ""
+
+
+def _bound_name(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]

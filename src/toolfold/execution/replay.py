@@ -1,0 +1,180 @@
+"""Replay: answer a run from what was written of an earlier attempt at it.
+
+The code runs once more from its beginning. Calls that had completed are answered as they were, so
+that nothing is done twice; the first that is not written down is made.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from toolfold.errors import NotFound, RunError, ToolFailed, UpstreamError, UpstreamTimedOut
+from toolfold.execution.packing import unpack
+from toolfold.execution.runs import CALLS_BITS, RESUMABLE, Call, Run, find
+from toolfold.jsontypes import JsonObject
+
+Decision = Literal["ask", "repeat", "skip"]
+"""What becomes of a call in doubt that may not be repeated without harm."""
+
+_SHOWN_CHARS: Final = 300
+_MOST_ATTEMPTS: Final = 50
+
+_encode: Final = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A call that was under way when an attempt ended: it may have happened."""
+
+    position: int
+    tool: str
+    arguments: str
+
+    def __str__(self) -> str:
+        arguments = self.arguments
+        if len(arguments) > _SHOWN_CHARS:
+            arguments = f"{arguments[:_SHOWN_CHARS]}…"
+        return f"call {self.position}, {self.tool} {arguments}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What is written of a run and of those that it went on with."""
+
+    run: Run
+    calls: dict[int, Call] = field(default_factory=dict)
+    wholes: dict[int, str] = field(default_factory=dict)
+    doubts: dict[int, Doubt] = field(default_factory=dict)
+    hashes: dict[int, str | None] = field(default_factory=dict)
+    readings: list[float] = field(default_factory=list)
+
+
+def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
+    """Return what is written of a run that did not come to its own end.
+
+    Raises:
+        NotFound: There is no such run, or nothing can be gone on with.
+    """
+    attempts = _attempts(connection, run_id)
+    last = attempts[-1]
+    if last.kind != "code":
+        raise NotFound(f"The run {last.id} was not of code, and cannot be resumed.")
+    if last.ending and last.ending.failure not in RESUMABLE:
+        raise NotFound(f"The run {last.id} has come to its end; there is nothing to resume.")
+    if not last.code.is_whole:
+        raise NotFound(f"The code of the run {last.id} is not kept whole; it cannot be resumed.")
+    recorded = Recorded(run=last)
+    for attempt in attempts:
+        _add(recorded, connection, attempt)
+    return recorded
+
+
+def _attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
+    """Return the runs that it took so far, the first one first."""
+    found = [find(connection, run_id)]
+    while (earlier := found[0].start.resumes) and len(found) < _MOST_ATTEMPTS:
+        found.insert(0, find(connection, earlier))
+    return found
+
+
+def _add(recorded: Recorded, connection: sqlite3.Connection, attempt: Run) -> None:
+    def rows(table: str, columns: str) -> Iterator[Any]:
+        statement = f"""
+            SELECT id, {columns} FROM {table} WHERE id BETWEEN ?1 << {CALLS_BITS}
+                AND (?1 + 1 << {CALLS_BITS}) - 1 ORDER BY id
+        """  # noqa: S608
+        for key, *values in connection.execute(statement, (number,)):
+            yield key & ((1 << CALLS_BITS) - 1), *values
+
+    number = connection.execute(
+        "SELECT number FROM beginnings WHERE id = ?", (attempt.id,)
+    ).fetchone()[0]
+    for position, tool, arguments in rows("intents", "tool, arguments"):
+        recorded.doubts[position] = Doubt(position, tool, arguments)
+    for call in attempt.calls:
+        if call.outcome != "unknown":  # else it is in doubt still, if it was to change something
+            recorded.calls[call.position] = call
+            recorded.doubts.pop(call.position, None)
+    for table in ("intents", "calls"):
+        recorded.hashes.update(rows(table, "arguments_sha256"))
+    recorded.wholes.update(rows("wholes", "text"))
+    for _, readings in rows("clocks", "readings"):
+        recorded.readings.extend(json.loads(readings))
+
+
+class Replay:
+    """Answers the calls of one attempt from those before it."""
+
+    def __init__(self, recorded: Recorded, *, decision: Decision = "ask") -> None:
+        self.run = recorded.run
+        self.answered = 0
+        """How many calls were."""
+        self._recorded = recorded
+        self._decision = decision
+        self._readings = iter(recorded.readings)
+
+    def open_doubts(self, may_repeat: Callable[[str], bool]) -> list[Doubt]:
+        """Return the calls in doubt about which the user must decide."""
+        doubts: Iterable[Doubt] = self._recorded.doubts.values()
+        if self._decision != "ask":
+            return []
+        return [doubt for doubt in doubts if not may_repeat(doubt.tool)]
+
+    def answer(self, position: int, tool: str, arguments: JsonObject) -> "Answered | None":
+        """Return how a call was answered; None if it has to be made.
+
+        Raises:
+            RunError: The run does not do what it did.
+            UpstreamError: It failed, and does again.
+        """
+        call = self._recorded.calls.get(position)
+        if call is None:
+            return self._in_doubt(position, tool, arguments)
+        self._compare(call.position, (call.tool, call.arguments.head), (tool, arguments))
+        self.answered += 1
+        whole = self._recorded.wholes.get(position)
+        if call.outcome == "failed":
+            kind: type[UpstreamError] = UpstreamTimedOut if whole else ToolFailed
+            raise kind(call.error or "")
+        if whole is not None:
+            return Answered(unpack(json.loads(whole)))
+        return Answered(json.loads(call.answer.head) if call.answer else None)
+
+    def _in_doubt(self, position: int, tool: str, arguments: JsonObject) -> "Answered | None":
+        doubt = self._recorded.doubts.get(position)
+        if doubt is None:
+            return None
+        self._compare(position, (doubt.tool, doubt.arguments), (tool, arguments))
+        if self._decision == "skip":
+            self.answered += 1
+            return Answered(None)
+        return None
+
+    def _compare(self, position: int, then: tuple[str, str], now: tuple[str, JsonObject]) -> None:
+        tool, arguments = now[0], _encode(now[1])
+        sha256 = self._recorded.hashes.get(position)
+        written = hashlib.sha256(arguments.encode("utf-8", "replace")).hexdigest()
+        if tool != then[0] or (sha256 != written if sha256 else arguments != then[1]):
+            was = Doubt(position, *then)
+            raise RunError(
+                f"The run cannot be resumed: the first time it made {was}; now it would make "
+                f"{Doubt(position, tool, arguments)}. Nothing more was called. What it did "
+                f"before is in `toolfold runs {self.run.id}`."
+            )
+
+    def read_clock(self, otherwise: Callable[[], float]) -> float:
+        """Return what the clock said then, and the time when that is used up."""
+        reading = next(self._readings, None)
+        return otherwise() if reading is None else reading
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer that was given before."""
+
+    value: Any

@@ -1,0 +1,385 @@
+"""Sessions: the variables that runs share, kept on disk between them.
+
+A session holds a worker only while one of its runs goes on. What Monty has of it is a file, signed,
+and written before the run is answered. CPython's variables are a process that stands still; it ends
+with the daemon.
+"""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+import anyio
+import anyio.to_thread
+
+from toolfold.config.locks import try_lock
+from toolfold.errors import BadInput, NotFound, StateLost, StoreError
+from toolfold.execution.bindings import Bindings
+from toolfold.execution.parking import Parking
+from toolfold.execution.statefiles import StateFiles
+from toolfold.execution.tiers import Tier
+from toolfold.sandbox.sandbox import Frozen, State
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUFFIX: Final = ".session"
+_POLL_S: Final = 0.02
+_DAY_S: Final = 24 * 3600.0
+_MOST_BESIDE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """What is known of a session beside its state."""
+
+    name: str
+    tier: Tier = "monty"
+    interpreter: str = ""
+    """What wrote the state: no other can read it."""
+    created_at: float = 0.0
+    used_at: float = 0.0
+    runs: int = 0
+    """How many have ended in it."""
+    size_bytes: int = 0
+    bindings: Bindings = field(default_factory=Bindings)
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """A session while a run has it to itself."""
+
+    info: SessionInfo
+    state: State | None = None
+    notes: list[str] = field(default_factory=list)
+    """What the model must know of it."""
+    is_kept: bool = True
+    """Whether its state outlives the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """How many sessions there may be, how large, and for how long."""
+
+    most: int
+    days: int
+    state_bytes: int
+
+
+class Sessions:
+    """The sessions of one namespace. Several processes may use them."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        scope: str,
+        interpreter: str,
+        limits: SessionLimits,
+        parking: Parking,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        digest = hashlib.sha256(scope.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self._directory = directory / digest
+        self._files = StateFiles(directory / "key")
+        self._interpreter = interpreter
+        self._limits = limits
+        self._parking = parking
+        self._clock = clock
+
+    @asynccontextmanager
+    async def hold(self, name: str | None, *, may_go_beside: bool = False) -> AsyncIterator[Held]:
+        """Have a session to oneself, made if it is not there; None for one that nobody keeps.
+
+        Others queue for it. Who `may_go_beside` gets a copy of it under another name instead.
+
+        Raises:
+            BadInput: No session can have that name.
+            StoreError: The directory cannot be used.
+        """
+        if name is None:
+            yield Held(info=SessionInfo(name=""), is_kept=False)
+            return
+        _check(name)
+        async with self._having(name, waits=not may_go_beside) as is_ours:
+            if is_ours:
+                held = self._load(name)
+                try:
+                    yield held
+                finally:
+                    if held.state is not None and not isinstance(held.state, Frozen):
+                        self._parking.put_back(self._path(name), held.state)
+                return
+        async with self._beside(name) as held:
+            yield held
+
+    async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
+        """Write down what a run has left, before it is answered."""
+        if not held.is_kept:
+            return
+        if state is None:
+            if held.info.runs or held.state:
+                held.notes.append("The session's variables are as they were before this run.")
+            return
+        now = self._clock()
+        content = state.state if isinstance(state, Frozen) else b""
+        if len(content) > self._limits.state_bytes:
+            held.notes.append(
+                f"The session's variables take {len(content):,} bytes, and at most "
+                f"{self._limits.state_bytes:,} are kept: they are as they were before this run. "
+                "Write large values to /workspace, and set their names to None."
+            )
+            return
+        info = replace(
+            held.info,
+            tier=tier,
+            interpreter=self._interpreter if tier == "monty" else "cpython",
+            created_at=held.info.created_at or now,
+            used_at=now,
+            runs=held.info.runs + 1,
+            size_bytes=len(content),
+            bindings=held.info.bindings.after(bound),
+        )
+        header = _header(info, state)
+        path = self._path(info.name)
+        try:
+            await anyio.to_thread.run_sync(self._files.write, path, header, content)
+        except OSError as error:
+            held.notes.append(f"The session's variables could not be kept: {error.strerror}.")
+            return
+        if not isinstance(state, Frozen):
+            self._parking.park(path, state)
+        held.info, held.state = info, state
+        if info.runs == 1:
+            await anyio.to_thread.run_sync(self._prune)
+
+    def list(self) -> list[SessionInfo]:
+        """Return all, the last used first."""
+        found = [self._shown(path) for path in self._directory.glob(f"*{_SUFFIX}")]
+        return sorted((info for info in found if info), key=lambda info: -info.used_at)
+
+    def show(self, name: str) -> SessionInfo:
+        """Return one.
+
+        Raises:
+            NotFound: There is none of that name.
+        """
+        info = self._shown(self._path(_check(name)))
+        if info is None:
+            raise NotFound(f"There is no session {name!r}. `toolfold sessions` lists them.")
+        return info
+
+    def reset(self, name: str) -> None:
+        """Forget the variables of a session.
+
+        Raises:
+            NotFound: There is none of that name.
+            StoreError: A run has it, or it cannot be removed.
+        """
+        self.show(name)
+        with self._locked(name):
+            self._remove(self._path(name))
+
+    def fork(self, name: str, copy: str) -> SessionInfo:
+        """Make a copy of a session under another name.
+
+        Raises:
+            NotFound: There is none of that name.
+            BadInput: The other name is taken, or its variables are CPython's.
+            StoreError: A run has it, or it cannot be written.
+            StateLost: Its state cannot be used.
+        """
+        self.show(name)
+        if self._path(_check(copy)).exists():
+            raise BadInput(f"There is a session {copy!r} already.")
+        with self._locked(name), self._locked(copy):
+            header, state = self._files.read(self._path(name))
+            if header["tier"] != "monty":
+                raise BadInput(f"The variables of {name!r} are CPython's: they cannot be copied.")
+            header["name"] = copy
+            self._files.write(self._path(copy), header, state)
+        return self.show(copy)
+
+    @asynccontextmanager
+    async def _beside(self, name: str) -> AsyncIterator[Held]:
+        """Have a copy of a session that is busy."""
+        for number in range(2, _MOST_BESIDE):
+            copy = f"{name[:56]}.{number}"
+            if self._path(copy).exists():
+                continue
+            async with self._having(copy, waits=False) as is_ours:
+                if is_ours and not self._path(copy).exists():
+                    yield self._copied(name, copy)
+                    return
+        raise StoreError(f"The session {name!r} has too many copies.")
+
+    def _copied(self, name: str, copy: str) -> Held:
+        """Return what was last kept of a session, under another name."""
+        held = Held(info=SessionInfo(name=copy))
+        note = "Another run was under way in this session, so this one had "
+        try:
+            header, content = self._files.read(self._path(name))
+            info = _info(header)
+            if info.tier == "monty" and info.interpreter == self._interpreter:
+                held.info, held.state = replace(info, name=copy), _frozen(header, content)
+        except (FileNotFoundError, StateLost):
+            pass
+        note += "a copy of it" if held.state else "one of its own"
+        held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
+        return held
+
+    def _load(self, name: str) -> Held:
+        """Return a session as it was left; what is lost of it is said in a note."""
+        path = self._path(name)
+        try:
+            header, content = self._files.read(path)
+            info = _info(header)
+            return Held(info=info, state=self._state(path, info, header, content))
+        except FileNotFoundError:
+            return Held(info=SessionInfo(name=name))
+        except StateLost as error:
+            self._remove(path)
+            lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
+            return Held(info=SessionInfo(name=name), notes=[lost])
+
+    def _state(
+        self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
+    ) -> State:
+        if info.tier == "cpython":
+            parked = self._parking.take(path)
+            if parked is None:
+                raise StateLost(
+                    f"{_listed(info.bindings.names)} lived in a CPython process, which ended "
+                    "with the daemon or made room for others. Files in /workspace are there still."
+                )
+            return parked
+        if info.interpreter != self._interpreter:
+            raise StateLost(
+                f"{_listed(info.bindings.names)} were written by {info.interpreter}, and this is "
+                f"{self._interpreter}."
+            )
+        return _frozen(header, content)
+
+    def _shown(self, path: Path) -> SessionInfo | None:
+        header = self._files.header(path)
+        try:
+            return None if header is None else _info(header)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}{_SUFFIX}"
+
+    def _open_lock(self, name: str) -> IO[str]:
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return (self._directory / f"{name}.lock").open("a")
+        except OSError as error:
+            raise StoreError(f"Sessions cannot be kept in {self._directory}: {error}") from error
+
+    @asynccontextmanager
+    async def _having(self, name: str, *, waits: bool) -> AsyncIterator[bool]:
+        """Try to have a session to oneself, until that is so if one `waits`."""
+        while (lock := self._try_lock(name)) is None and waits:  # noqa: ASYNC110  # other processes
+            await anyio.sleep(_POLL_S)
+        try:
+            yield lock is not None
+        finally:
+            if lock is not None:
+                lock.close()
+
+    def _try_lock(self, name: str) -> IO[str] | None:
+        lock = self._open_lock(name)
+        if try_lock(lock.fileno()) and os.fstat(lock.fileno()).st_nlink:
+            return lock
+        lock.close()  # somebody has it, or removed it with its session
+        return None
+
+    def _locked(self, name: str) -> IO[str]:
+        lock = self._try_lock(name)
+        if lock is None:
+            raise StoreError(f"A run is under way in session {name!r}; try again when it is over.")
+        return lock
+
+    def _remove(self, path: Path) -> None:
+        parked = self._parking.take(path)
+        if parked is not None:
+            parked.close()
+        path.unlink(missing_ok=True)
+
+    def _prune(self) -> None:
+        """Remove the sessions that were not used for long, and the eldest while there are many."""
+        oldest = self._clock() - self._limits.days * _DAY_S
+        for number, path in enumerate(self._by_age()):
+            if number < self._limits.most and path.stat().st_mtime >= oldest:
+                continue
+            name = path.name.removesuffix(_SUFFIX)
+            with suppress(StoreError, OSError), self._locked(name):
+                self._remove(path)
+                path.with_name(f"{name}.lock").unlink(missing_ok=True)
+
+    def _by_age(self) -> Iterator[Path]:
+        """Yield all files, the last used first."""
+        ages = []
+        for path in self._directory.glob(f"*{_SUFFIX}"):
+            with suppress(OSError):
+                ages.append((-path.stat().st_mtime, path))
+        yield from (path for _, path in sorted(ages))
+
+
+def _check(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            "A session's name has 1 to 64 letters, digits, dots, underscores or hyphens; "
+            f"{name[:80]!r} is none."
+        )
+    return name
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:8]) or "its variables"
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def _header(info: SessionInfo, state: State) -> dict[str, Any]:
+    frozen = state if isinstance(state, Frozen) else Frozen(state=b"", programs=0, awaited={})
+    return {
+        "name": info.name,
+        "tier": info.tier,
+        "interpreter": info.interpreter,
+        "created_at": info.created_at,
+        "used_at": info.used_at,
+        "runs": info.runs,
+        "size_bytes": info.size_bytes,
+        "names": list(info.bindings.names),
+        "imports": dict(info.bindings.imports),
+        "definitions": dict(info.bindings.definitions),
+        "programs": frozen.programs,
+        "awaited": {str(number): sorted(calls) for number, calls in frozen.awaited.items()},
+    }
+
+
+def _frozen(header: dict[str, Any], content: bytes) -> Frozen:
+    awaited = {int(number): frozenset(calls) for number, calls in header["awaited"].items()}
+    return Frozen(state=content, programs=header["programs"], awaited=awaited)
+
+
+def _info(header: dict[str, Any]) -> SessionInfo:
+    return SessionInfo(
+        name=header["name"],
+        tier=header["tier"],
+        interpreter=header["interpreter"],
+        created_at=header["created_at"],
+        used_at=header["used_at"],
+        runs=header["runs"],
+        size_bytes=header["size_bytes"],
+        bindings=Bindings(
+            names=tuple(header["names"]),
+            imports=header["imports"],
+            definitions=header["definitions"],
+        ),
+    )
