@@ -23,10 +23,16 @@ from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
+from toolfold.execution.caching import Cache
+from toolfold.execution.calls import Answerers
 from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.going import GoingRuns
 from toolfold.execution.journal import Journal
+from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
+from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.sessions import SessionLimits, Sessions
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
@@ -54,7 +60,7 @@ from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
-from toolfold.sandbox.monty import MontySandbox
+from toolfold.sandbox.monty import INTERPRETER, MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
 
 _PATIENCE_S: Final = 2.0
@@ -70,6 +76,7 @@ class App:
     discovery: DiscoveryModule
     runtime: Runtime
     tiers: Tiers
+    sessions: Sessions
     pinned: PinnedCalls
     shared: "Shared"
 
@@ -85,6 +92,8 @@ class Shared:
     waiting: WaitingRuns
     journal: Journal
     memories: Memories
+    parking: Parking
+    going: GoingRuns
 
 
 @asynccontextmanager
@@ -120,6 +129,8 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         code_bytes=settings.limits.code_bytes,
     )
     embedder = MiniLmEmbedder()
+    parking = Parking(settings.parked_sessions, idle_s=settings.parked_s)
+    going = GoingRuns()
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
@@ -128,6 +139,8 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         monty.running(),
         cpython.running(),
         upstreams.running(),
+        parking.running(),
+        going.running(),
     ):
         yield Shared(
             monty=monty,
@@ -137,6 +150,8 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
             waiting=WaitingRuns(settings.workers // 2),
             journal=journal,
             memories=memories,
+            parking=parking,
+            going=going,
         )
 
 
@@ -179,14 +194,29 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             shared.cpython.within(limits),
             setting=config.settings.sandbox,
         )
+        settings = config.settings
+        sessions = Sessions(
+            config.directories.data / "sessions",
+            scope=config.namespace,
+            interpreter=INTERPRETER,
+            limits=SessionLimits(
+                most=settings.sessions, days=settings.session_days, state_bytes=limits.session_bytes
+            ),
+            parking=shared.parking,
+        )
         runtime = Runtime(
-            catalog=catalog,
-            discovery=discovery,
+            answerers=Answerers(
+                catalog=catalog,
+                discovery=discovery,
+                runs=RunsModule(shared.going, shared.journal),
+                cache=Cache(),
+            ),
             tiers=tiers,
             checker=checker,
             limits=limits,
             waiting=shared.waiting,
             journal=shared.journal,
+            sessions=sessions,
         )
         async with (
             checker.running(),
@@ -203,6 +233,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 discovery=discovery,
                 runtime=runtime,
                 tiers=tiers,
+                sessions=sessions,
                 pinned=PinnedCalls(catalog, shared.journal),
                 shared=shared,
             )

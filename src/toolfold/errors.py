@@ -16,6 +16,7 @@ ToolfoldError
 │   ├── CodeRejected           refused before anything ran
 │   ├── ValueRejected          a guest value passed its budget
 │   ├── RunTimedOut
+│   ├── InDoubt                what was under way may have happened; the user decides
 │   ├── QuestionExpired        nobody answered what a server asked
 │   ├── RunCrashed             the worker died
 │   └── StateLost              the variables of a session cannot be had again
@@ -127,6 +128,12 @@ class RunCrashed(RunError):
     """The process that ran the code died."""
 
     code = "run_crashed"
+
+
+class InDoubt(RunError):
+    """A call was under way when a run ended, and may have happened: the user has to decide."""
+
+    code = "in_doubt"
 
 
 class StateLost(RunError):

@@ -96,6 +96,12 @@ class Limits:
     ask_s: float = 300.0
     """Time in which the user may answer what a server asks; the run's wall time stands still."""
 
+    answer_s: float = 45.0
+    """Time after which a client is answered though its run goes on."""
+
+    session_bytes: int = 64 * _MIB
+    """What a session's variables may take on disk."""
+
     sleep_s: float = 60.0
     """Time asleep, all sleeps together."""
 
@@ -175,6 +181,18 @@ class Settings:
 
     journal_bytes: int = 512 * _MIB
     """How large the journal may grow before the oldest runs go."""
+
+    sessions: int = 200
+    """How many sessions are kept for a project, the last used."""
+
+    session_days: int = 30
+    """How long one is kept that is not used."""
+
+    parked_sessions: int = 4
+    """How many CPython sessions keep their process between runs."""
+
+    parked_s: float = 1800.0
+    """How long they do."""
 
     tools: str = "code"
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
@@ -349,6 +367,10 @@ def _schema() -> Schema:
         ("pinned_tools",): Setting(NAMES, settings.pinned_tools),
         ("journal_days",): Setting(OWN_COUNT, settings.journal_days),
         ("journal_bytes",): Setting(OWN_COUNT, settings.journal_bytes),
+        ("sessions",): Setting(COUNT, settings.sessions),
+        ("session_days",): Setting(COUNT, settings.session_days),
+        ("parked_sessions",): Setting(COUNT, settings.parked_sessions),
+        ("parked_s",): Setting(AMOUNT, settings.parked_s),
         ("host",): Setting(ADDRESS, settings.host),
         ("port",): Setting(PORT, settings.port),
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),

@@ -56,13 +56,19 @@ class Bindings:
             return []
         return [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
 
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules that the imports name."""
+        words = (statement.split()[1] for statement in self.imports.values())
+        return frozenset(word.partition(".")[0] for word in words)
+
     def prelude(self) -> str:
         """Declare the names for the type checker."""
         values = [name for name in self.names if name not in self.imports]
         lines = list(self.imports.values())
         if values:
-            lines.append("from typing import Any as _Any")
-            lines += [f"{name}: _Any" for name in values]
+            lines += ["from typing import Any as _Any", "def _any() -> _Any: ..."]
+            lines += [f"{name} = _any()" for name in values]
         return "\n".join(lines)
 
 

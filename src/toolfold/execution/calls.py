@@ -1,7 +1,9 @@
 """The calls of one run: answered, counted, written down."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Final
 
 from toolfold.catalog.binding import bind
@@ -10,17 +12,38 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, ToolfoldError
+from toolfold.execution import caching
+from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
 from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.replay import Answered, Replay
 from toolfold.execution.report import Tally
-from toolfold.jsontypes import Json, plain
+from toolfold.execution.runs import Origin
+from toolfold.execution.runs_module import RunsModule
+from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall
 
-OnProgress = Callable[[int, str], None]
-"""Told of each call as it begins: how many there were, and which it is."""
+OnProgress = Callable[[float, float | None, str], None]
+"""Told of each call as it begins: how many there were, and which it is; or what guest code says of
+its progress: how much is done, of how much, and a note."""
 
 SHOW: Final = "show"
 """The function that shows an image to the model; it needs no import."""
+
+PROGRESS: Final = "progress"
+"""The function that says how far the code is; the same."""
+
+_MOST_NOTE_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answerers:
+    """Who answers calls: the same for all runs."""
+
+    catalog: Catalog
+    discovery: DiscoveryModule
+    runs: RunsModule
+    cache: Cache
 
 
 class Calls:
@@ -28,25 +51,39 @@ class Calls:
 
     def __init__(
         self,
-        catalog: Catalog,
-        discovery: DiscoveryModule,
+        answerers: Answerers,
         journaled: JournaledRun,
         on_progress: OnProgress,
+        *,
+        origin: Origin,
+        replay: Replay | None = None,
     ) -> None:
         self.tally = Tally()
         self.shown: list[Blob] = []
         self.ask: Ask | None = None
-        self._catalog = catalog
-        self._discovery = discovery
+        self._catalog = answerers.catalog
+        self._discovery = answerers.discovery
         self._journaled = journaled
         self._on_progress = on_progress
+        self._runs = answerers.runs
+        self._caching = Caching(answerers.cache)
+        self._origin = origin
+        self._replay = replay
+        self._has_own_progress = False
         self._blobs: dict[str, Blob] = {}
         self._waited_s: dict[str, float] = {}
 
     async def call(self, call: GuestCall) -> Json:
         """Answer one call of guest code."""
-        if call.function == SHOW:
-            return self._show(call)
+        match call.function:
+            case "show":
+                return self._show(call)
+            case "progress":
+                return self._note_progress(call)
+            case caching.GET | caching.PUT:
+                return await self._cached(call)
+        if call.function.startswith("runs."):
+            return await self._runs.call(call, self._origin)
         if call.function == READ:
             return await self._counted(READ, call, self._read)
         if call.function.startswith("tools."):
@@ -62,11 +99,12 @@ class Calls:
     ) -> Json:
         """Answer what goes to a server; the client, the reply and the journal hear of it."""
         count = self.tally.begin(path)
-        self._on_progress(self.tally.total, f"{path} {count}")
+        if not self._has_own_progress:
+            self._on_progress(self.tally.total, None, f"{path} {count}")
         try:
             with self._journaled.call(path, call.kwargs) as journaled:
                 value = await answer(call, journaled)
-                journaled.answer = plain(value) if isinstance(value, tuple) else value
+                journaled.answer = value
         except ToolfoldError:
             self.tally.fail(path)
             raise
@@ -75,6 +113,12 @@ class Calls:
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
+        self._caching.check(tool)
+        if (answered := self._replayed(journaled)) is not None:
+            value: Json = answered.value
+            return value
+        if not tool.listed.read_only:
+            journaled.intend()
         answer = await self._catalog.call(
             tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
         )
@@ -82,7 +126,43 @@ class Calls:
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = read_arguments(call)
+        if (answered := self._replayed(journaled)) is not None:
+            value: Json = answered.value
+            return value
         return await self._discovery.read(journaled.arguments, keep=self._keep, ask=self.ask)
+
+    def _replayed(self, journaled: JournaledCall) -> Answered | None:
+        """Return how an earlier attempt of this run had the call answered; None if it had not."""
+        if self._replay is None:
+            return None
+        try:
+            answered = self._replay.answer(journaled.position, journaled.tool, journaled.arguments)
+        except ToolfoldError:
+            journaled.is_replayed = True
+            raise
+        journaled.is_replayed = answered is not None
+        return answered
+
+    async def _cached(self, call: GuestCall) -> Json:
+        """Look up what `cached` has, or keep it. Written down: a resumed run must find the same."""
+        if call.function == caching.PUT:
+            return self._caching.put(call)
+        with self._journaled.call(caching.NAME, call.kwargs) as journaled:
+            journaled.arguments = caching.arguments(call)
+            if (answered := self._replayed(journaled)) is not None:
+                self._caching.go_on(answered.value)
+                found: Json = answered.value
+            else:
+                found = self._caching.get(journaled.arguments)
+            journaled.answer = found
+        return found
+
+    def _note_progress(self, call: GuestCall) -> Json:
+        done, total, note = _progress(call)
+        self._has_own_progress = True
+        self._on_progress(done, total, note)
+        self._journaled.progress(done, total, note)
+        return None
 
     def _keep(self, blob: Blob) -> Json:
         """Keep an image or a binary here; guest code gets a reference to it."""
@@ -104,6 +184,17 @@ class Calls:
         self._waited_s[why] = self._waited_s.get(why, 0.0) + seconds
 
     @property
+    def seed(self) -> str:
+        """What random numbers come from: the same when the run is gone on with."""
+        return self._replay.first if self._replay else self._journaled.id
+
+    def read_clock(self) -> float:
+        """Return what time it is, or was in the attempt that is gone on with."""
+        if self._replay is None:
+            return self._journaled.read_clock()
+        return self._replay.read_clock(self._journaled.read_clock)
+
+    @property
     def is_unused(self) -> bool:
         """Whether nothing was called and nothing shown, so that the code may run once more."""
         return not self.tally.total and not self.shown
@@ -112,3 +203,17 @@ class Calls:
     def waits(self) -> tuple[str, ...]:
         """Why the run waited before calls, and how long in all."""
         return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
+
+
+def _progress(call: GuestCall) -> tuple[float, float | None, str]:
+    given = dict(zip(("done", "total", "note"), call.args, strict=False)) | call.kwargs
+    done, total, note = (given.pop(name, None) for name in ("done", "total", "note"))
+    numbers = [value for value in (done, total) if value is not None]
+    if given or not all(_is_number(value) for value in numbers) or done is None:
+        raise BadCall("progress takes done, and if you like total and note: two numbers, a text.")
+    text = "" if note is None else str(note)[:_MOST_NOTE_CHARS]
+    return float(str(done)), None if total is None else float(str(total)), text
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

@@ -13,15 +13,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from toolfold.catalog.definitions import Listing
-from toolfold.errors import StoreError, ToolfoldError, UpstreamTimedOut
+from toolfold.errors import NotFound, StoreError, ToolfoldError, UpstreamTimedOut
 from toolfold.execution.books import Books, Offer
 from toolfold.execution.packing import has_tuples, pack
+from toolfold.execution.replay import Recorded, read_recorded
 from toolfold.execution.rows import Place, Row, RowWriter
 from toolfold.execution.runs import (
     ANYWHERE,
@@ -32,13 +33,22 @@ from toolfold.execution.runs import (
     Outcome,
     Run,
     Start,
+    find,
     find_latest,
 )
-from toolfold.execution.runsdb import RESUMING, is_damage, open_for_writing, prune
+from toolfold.execution.runsdb import (
+    RESUMING,
+    is_damage,
+    open_for_reading,
+    open_for_writing,
+    prune,
+)
 from toolfold.execution.texts import answer_text, code_text, tool_text
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _log = logging.getLogger(__name__)
+
+_Read = TypeVar("_Read")
 
 _TEXT_BYTES: Final = 64 * 1024
 _NAME_BYTES: Final = 4 * 1024
@@ -184,6 +194,35 @@ class Journal:
             raise StoreError(f"The journal {self._path} is not open.")
         try:
             return find_latest(self._rows.opened.connection, _name(client), _name(request))
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+
+    def recorded(self, run_id: str) -> Recorded:
+        """Return what is written of a run that did not come to its own end.
+
+        Raises:
+            NotFound: There is no such run, or nothing can be gone on with.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, read_recorded)
+
+    def find(self, run_id: str) -> Run:
+        """Return a run with its calls.
+
+        Raises:
+            NotFound: There is none.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, find)
+
+    def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
+        self._rows.flush()
+        connection = open_for_reading(self._path)
+        if connection is None:
+            raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
+        try:
+            with closing(connection):
+                return read(connection, run_id)
         except sqlite3.Error as error:
             raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
 

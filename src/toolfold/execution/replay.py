@@ -7,7 +7,7 @@ that nothing is done twice; the first that is not written down is made.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -47,6 +47,8 @@ class Recorded:
     """What is written of a run and of those that it went on with."""
 
     run: Run
+    first: str
+    """The id of the first attempt."""
     calls: dict[int, Call] = field(default_factory=dict)
     wholes: dict[int, str] = field(default_factory=dict)
     doubts: dict[int, Doubt] = field(default_factory=dict)
@@ -68,7 +70,7 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
         raise NotFound(f"The run {last.id} has come to its end; there is nothing to resume.")
     if not last.code.is_whole:
         raise NotFound(f"The code of the run {last.id} is not kept whole; it cannot be resumed.")
-    recorded = Recorded(run=last)
+    recorded = Recorded(run=last, first=attempts[0].id)
     for attempt in attempts:
         _add(recorded, connection, attempt)
     return recorded
@@ -112,18 +114,23 @@ class Replay:
 
     def __init__(self, recorded: Recorded, *, decision: Decision = "ask") -> None:
         self.run = recorded.run
+        self.first = recorded.first
         self.answered = 0
         """How many calls were."""
         self._recorded = recorded
         self._decision = decision
         self._readings = iter(recorded.readings)
 
+    @property
+    def doubts(self) -> list[Doubt]:
+        """The calls that were under way when an attempt ended."""
+        return list(self._recorded.doubts.values())
+
     def open_doubts(self, may_repeat: Callable[[str], bool]) -> list[Doubt]:
         """Return the calls in doubt about which the user must decide."""
-        doubts: Iterable[Doubt] = self._recorded.doubts.values()
         if self._decision != "ask":
             return []
-        return [doubt for doubt in doubts if not may_repeat(doubt.tool)]
+        return [doubt for doubt in self.doubts if not may_repeat(doubt.tool)]
 
     def answer(self, position: int, tool: str, arguments: JsonObject) -> "Answered | None":
         """Return how a call was answered; None if it has to be made.

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolfold.catalog.results import Blob
@@ -67,6 +67,8 @@ class RunResult:
     """The interpreter that ran the code; none if nothing was run."""
     run_id: str = ""
     """Under which the journal knows it."""
+    session: str = ""
+    """The session that its variables are kept in, if they are."""
 
 
 class Tally:
@@ -159,6 +161,26 @@ def unsupported_findings(constructs: Iterable[Unsupported]) -> list[Finding]:
         )
         for found in constructs
     ]
+
+
+def doubt_text(run_id: str, doubts: Sequence[object]) -> str:
+    """Say which calls may have happened, and how to go on."""
+    shown = "\n".join(f"  {doubt}" for doubt in doubts[:_SHOWN_FINDINGS])
+    more = f"\n  and {len(doubts) - _SHOWN_FINDINGS} more" if len(doubts) > _SHOWN_FINDINGS else ""
+    return (
+        f"Nothing was run. The run {run_id} ended while this was under way, and whether it was "
+        f"done is not known:\n{shown}{more}\nSee whether it was. Then the user decides: "
+        f"`toolfold runs resume {run_id} --repeat` does it again, `--skip` takes it as done."
+    )
+
+
+def going_text(run_id: str, seconds: float) -> str:
+    """Say that a run goes on after its client was answered."""
+    return (
+        f"The run goes on after {seconds:g} s. Its id is {run_id}: "
+        f"`import runs; runs.get({run_id!r})` waits for it and returns what came of it, "
+        f"`runs.stop({run_id!r})` ends it."
+    )
 
 
 def completed_text(counts: Iterable[ToolCount]) -> str:

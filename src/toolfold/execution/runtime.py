@@ -1,8 +1,8 @@
 """Runtime.run: the one path through the system."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -14,28 +14,53 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.stubfiles import StubFiles
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import CodeRejected, RunCrashed, ToolfoldError
-from toolfold.execution import discovery_module, report
-from toolfold.execution.calls import SHOW, Calls, OnProgress
-from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.errors import CodeRejected, InDoubt, RunCrashed, ToolfoldError
+from toolfold.execution import caching, discovery_module, report, runs_module
+from toolfold.execution.bindings import bindings
+from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
+from toolfold.execution.going import Begun, Work
 from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.moving import pack_up, refuse_to_leave
 from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.review import Finding, review
-from toolfold.execution.runs import Origin
+from toolfold.execution.runs import RESUMABLE, Origin, Run, Start
+from toolfold.execution.sessions import Held, Sessions
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.sandbox.sandbox import (
+    Beginning,
     Checker,
+    Frozen,
     GuestModule,
     GuestOutcome,
     Modules,
     Program,
+    State,
+    close_parked,
 )
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
-_SHOW_STUB = "def show(image: object, /) -> None: ..."
+_NAMES: Final = frozenset({SHOW, PROGRESS, caching.GET, caching.PUT})
+_STUBS: Final = (
+    "def show(image: object, /) -> None: ...",
+    "def progress(done: float, total: float | None = None, note: str = '') -> None: ...",
+    "def cached(key: object, ttl: float, fn: object, /): ...",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWish:
+    """In which session a run shall be: None for one that nobody keeps."""
+
+    name: str | None = None
+    may_go_beside: bool = False
+    """Whether a copy of it will do, while another run is in it."""
+
+
+FRESH: Final = SessionWish()
 
 
 class Runtime:
@@ -44,29 +69,33 @@ class Runtime:
     def __init__(  # noqa: PLR0913  # the composition root hands it every part
         self,
         *,
-        catalog: Catalog,
-        discovery: DiscoveryModule,
+        answerers: Answerers,
         tiers: Tiers,
         checker: Checker,
         limits: Limits,
         waiting: WaitingRuns,
         journal: Journal,
+        sessions: Sessions,
     ) -> None:
-        self._catalog = catalog
+        self._answerers = answerers
+        self._catalog = answerers.catalog
         self._waiting = waiting
         self._journal = journal
         self._tiers = tiers
         self._checker = checker
         self._limits = limits
-        self._discovery = discovery
+        self._sessions = sessions
         self._readers = anyio.CapacityLimiter(1)
+        answerers.runs.resume = self._resuming
 
     async def run(
         self,
         code: str,
         *,
         origin: Origin = _NOBODY,
-        on_progress: OnProgress = lambda _count, _call: None,
+        session: SessionWish = FRESH,
+        on_begin: Begun = lambda _id: None,
+        on_progress: OnProgress = lambda _done, _total, _note: None,
         ask: Ask | None = None,
     ) -> RunResult:
         """Run `code` where it can do no harm, with every tool at hand.
@@ -74,24 +103,96 @@ class Runtime:
         Plan, check, run, shape: what the code does wrong comes back in the result. Cancelling ends
         the run before its next call. What servers ask the user meanwhile goes to `ask`. The journal
         has the run and its calls, whichever way it ends.
+
+        Raises:
+            BadInput: No session can have that name.
+            StoreError: Sessions cannot be kept.
         """
-        with self._journal.begin(origin, code) as journaled:
-            result = await self._journaled(code, journaled, on_progress, ask)
+        async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as held:
+            told = _Told(origin, on_begin, on_progress, ask)
+            return await self._in_session(code, held, told)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        origin: Origin = _NOBODY,
+        decision: Decision = "ask",
+        on_begin: Begun = lambda _id: None,
+        on_progress: OnProgress = lambda _done, _total, _note: None,
+        ask: Ask | None = None,
+    ) -> RunResult:
+        """Go on with a run that did not come to its own end. No call that completed is repeated.
+
+        Raises:
+            NotFound: There is no such run, or nothing to go on with.
+            InDoubt: Calls were under way that may not be repeated; `decision` says what to do.
+            StateLost: The variables with which it began are not kept.
+        """
+        replay = Replay(self._journal.recorded(run_id), decision=decision)
+        await self._settle_doubts(replay)
+        start, code = replay.run.start, replay.run.code.head
+        told = _Told(origin, on_begin, on_progress, ask, replay)
+        if not start.session:
+            async with self._sessions.hold(None) as held:
+                return await self._in_session(code, held, told)
+        again = self._sessions.hold_again(start.session, start.generation, replay.first)
+        async with again as held:
+            return await self._in_session(code, held, told)
+
+    async def _resuming(self, run: Run, origin: Origin) -> Work:
+        """Return what goes on with a run for guest code, which decides nothing for the user."""
+        await self._settle_doubts(Replay(self._journal.recorded(run.id)))
+
+        async def work(on_begin: Begun, _ask: Ask | None) -> RunResult:
+            return await self.resume(run.id, origin=origin, on_begin=on_begin)
+
+        return work
+
+    async def _settle_doubts(self, replay: Replay) -> None:
+        """See that nothing is repeated that may do harm twice.
+
+        Raises:
+            InDoubt: The user has to decide.
+        """
+        await self._catalog.learn({doubt.tool.partition(".")[0] for doubt in replay.doubts})
+        if doubts := replay.open_doubts(self._may_repeat):
+            raise InDoubt(report.doubt_text(replay.run.id, doubts))
+
+    def _may_repeat(self, path: str) -> bool:
+        try:
+            listed = self._catalog.find(path).listed
+        except ToolfoldError:
+            return False
+        return listed.read_only or listed.idempotent
+
+    async def _in_session(self, code: str, held: Held, told: "_Told") -> RunResult:
+        first = told.replay.first if told.replay else ""
+        start = Start(held.info.name, held.info.runs, told.replay.run.id if told.replay else "")
+        with self._journal.begin(told.origin, code, start=start) as journaled:
+            told.on_begin(journaled.id)
+            self._sessions.remember_start(held, journaled.id)
+            result = await self._journaled(code, held, journaled, told)
             failure = result.error.kind if result.error else None
             journaled.end(failure=failure, reply=result.text)
-            journaled.offer(self._catalog.definitions, shown=origin.shown)
-        return replace(result, run_id=journaled.id)
+            journaled.offer(self._catalog.definitions, shown=told.origin.shown)
+            if failure not in RESUMABLE:
+                self._sessions.forget_start(first or journaled.id)
+        return replace(result, run_id=journaled.id, session=held.info.name)
 
     async def _journaled(
-        self, code: str, journaled: JournaledRun, on_progress: OnProgress, ask: Ask | None
+        self, code: str, held: Held, journaled: JournaledRun, told: "_Told"
     ) -> RunResult:
         clock = _Clock()
         try:
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            await self._catalog.learn(plan.imports | self._catalog.modules_in(plan.names))
+            used = held.info.bindings.used_by(plan)
+            await self._catalog.learn(
+                plan.imports | used.modules | self._catalog.modules_in(plan.names)
+            )
             clock.lap("connect_ms")
-            tier, findings = await self._check(plan)
+            tier, findings = await self._check(plan, held)
             clock.lap("check_ms")
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
@@ -99,17 +200,26 @@ class Runtime:
             missed = self._tiers.missed(plan, self._catalog.modules)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
-        calls = Calls(self._catalog, self._discovery, journaled, on_progress)
+        calls = Calls(
+            self._answerers,
+            journaled,
+            told.on_progress,
+            origin=told.origin,
+            replay=told.replay,
+        )
         try:
-            tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
+            tier, outcome = await self._run_somewhere(plan, tier, calls, told.ask, held)
+        except CodeRejected as rejection:
+            return _rejected(str(rejection), None, clock.times)
         except RunCrashed as crash:
             if self._tiers.has_cpython:
                 return _crashed(str(crash), clock.times)
             # Only now is it known that there is none: go on as where there never was.
-            return await self._journaled(code, journaled, on_progress, ask)
+            return await self._journaled(code, held, journaled, told)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        return self._shape(plan, outcome, tier, calls, clock)
+        notes = (*held.notes, *_replayed(told.replay))
+        return self._shape(plan, outcome, tier, calls, clock, notes)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -118,11 +228,12 @@ class Runtime:
             return plan()
         return await anyio.to_thread.run_sync(plan, limiter=self._readers)
 
-    async def _check(self, plan: Plan) -> tuple[Tier, list[Finding]]:
+    async def _check(self, plan: Plan, held: Held) -> tuple[Tier, list[Finding]]:
         """Choose the interpreter, and find what cannot work, before anything has happened."""
-        verdict = await self._checker.check(plan.source, prelude=self._prelude(plan))
+        verdict = await self._checker.check(plan.source, prelude=self._prelude(plan, held))
         tiers, found = self._tiers, verdict.diagnostics
-        if tiers.choose(plan, self._catalog.modules) == "monty":
+        is_monty = held.info.tier == "monty" or held.state is None
+        if is_monty and tiers.choose(plan, self._catalog.modules) == "monty":
             findings = review(plan, found, self._catalog)
             findings += report.unsupported_findings(plan.unsupported)
             if not findings and verdict.refusal:
@@ -131,9 +242,9 @@ class Runtime:
                 return "monty", findings
         return "cpython", review(plan, found, self._catalog, packages=tiers.packages)
 
-    def _prelude(self, plan: Plan) -> str:
+    def _prelude(self, plan: Plan, held: Held) -> str:
         """Declare what guest code may use without importing it."""
-        lines = [_SHOW_STUB]
+        lines = [*_STUBS, held.info.bindings.prelude()]
         for name in self._aliases(plan):
             tool = self._catalog.find(name)
             lines.append(f"from {tool.module} import {tool.function} as {name}")
@@ -152,28 +263,71 @@ class Runtime:
         return found
 
     async def _run_somewhere(
-        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None
+        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None, held: Held
     ) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called."""
-        outcome = await self._run(plan, tier, calls, ask)
+        outcome, state = await self._run(plan, tier, calls, ask, held)
+        kept: Tier = tier
         if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
-            tier, outcome = "cpython", await self._run(plan, "cpython", calls, ask)
+            outcome, other = await self._run(plan, "cpython", calls, ask, held)
+            tier = "cpython"
+            if outcome.failure is None or state is None:
+                kept, state = "cpython", other
+            else:  # the code is wrong in both: the session stays where it was
+                close_parked(other)
+        await self._sessions.keep(held, state, kept, bindings(plan))
         return tier, outcome
 
-    async def _run(self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None) -> GuestOutcome:
-        names = frozenset({SHOW, *self._aliases(plan)})
-        files = StubFiles(self._catalog)
+    async def _run(
+        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None, held: Held
+    ) -> tuple[GuestOutcome, State | None]:
+        """Run in one interpreter, after what must run before; return what is left of it too."""
+        moves = tier == "cpython" and isinstance(held.state, Frozen)
+        feeds = [*(await self._moved(plan, held) if moves else ()), *_helpers(plan)]
+        state = None if moves else held.state
+        beginning = Beginning(state=state, seed=calls.seed, clock=calls.read_clock)
+        names = frozenset({*_NAMES, *self._aliases(plan)})
         sandbox = self._tiers.sandbox(tier)
-        async with sandbox.open(modules(self._catalog), names, files=files) as session:
+        files = StubFiles(self._catalog)
+        known = modules(self._catalog)
+        async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
+            for feed in feeds:
+                outcome = await session.run(feed, calls.call, clock=clock)
+                if outcome.failure is not None:
+                    return outcome, None
             program = Program(source=plan.source, awaited=plan.awaited)
-            return await session.run(program, calls.call, clock=clock)
+            outcome = await session.run(program, calls.call, clock=clock)
+            return outcome, await session.leave() if held.is_kept else None
+
+    async def _moved(self, plan: Plan, held: Held) -> Iterable[Program]:
+        """Return what makes in CPython the variables of Monty that a program uses.
+
+        Raises:
+            CodeRejected: Some of them cannot be made there.
+        """
+        used = held.info.bindings.used_by(plan)
+        if not used.names:
+            return ()
+        beginning = Beginning(state=held.state)
+        monty = self._tiers.sandbox("monty")
+        async with monty.open(modules(self._catalog), _NAMES, beginning=beginning) as session:
+            luggage = await pack_up(session, used)
+        if luggage.left:
+            raise refuse_to_leave(plan, luggage.left)
+        return luggage.programs
 
     def _shape(
-        self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: Calls, clock: "_Clock"
+        self,
+        plan: Plan,
+        outcome: GuestOutcome,
+        tier: Tier,
+        calls: Calls,
+        clock: "_Clock",
+        notes: tuple[str, ...],
     ) -> RunResult:
-        counts, waits = calls.tally.counts(), calls.waits
+        counts, waits = calls.tally.counts(), (*calls.waits, *notes)
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:
@@ -211,9 +365,8 @@ def modules(catalog: Catalog) -> Modules:
 
         return make
 
-    return {"tools": lambda: discovery_module.MODULE} | {
-        module: factory(module) for module in catalog.modules
-    }
+    ours = {"tools": lambda: discovery_module.MODULE, "runs": lambda: runs_module.MODULE}
+    return ours | {module: factory(module) for module in catalog.modules}
 
 
 def _rejected(text: str, line: int | None, times: Times) -> RunResult:
@@ -224,6 +377,31 @@ def _rejected(text: str, line: int | None, times: Times) -> RunResult:
 def _crashed(text: str, times: Times) -> RunResult:
     error = RunFailure(kind="crash", message=text)
     return RunResult(success=False, text=text, error=error, times=times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Who asked for a run, and whom to tell of it."""
+
+    origin: Origin
+    on_begin: Begun
+    on_progress: OnProgress
+    ask: Ask | None
+    replay: Replay | None = None
+
+
+def _helpers(plan: Plan) -> Iterable[Program]:
+    """Return what a program uses that is guest code too, but not its own."""
+    if caching.NAME in plan.names:
+        yield Program(source=caching.SOURCE)
+
+
+def _replayed(replay: Replay | None) -> Iterable[str]:
+    if replay is not None:
+        yield (
+            f"This went on with run {replay.run.id}: {replay.answered} calls were answered as they "
+            "were then, and not made again."
+        )
 
 
 class _Clock:

@@ -26,7 +26,10 @@ from toolfold.execution.statefiles import StateFiles
 from toolfold.execution.tiers import Tier
 from toolfold.sandbox.sandbox import Frozen, State
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""What a session may be called, as a pattern of JSON Schema."""
+
+_NAME: Final = re.compile(SESSION_NAME.strip("^$"))
 _SUFFIX: Final = ".session"
 _POLL_S: Final = 0.02
 _DAY_S: Final = 24 * 3600.0
@@ -116,6 +119,59 @@ class Sessions:
                 return
         async with self._beside(name) as held:
             yield held
+
+    @asynccontextmanager
+    async def hold_again(self, name: str, runs: int, first: str) -> AsyncIterator[Held]:
+        """Have a session as it was when the run `first` began in it, after `runs` others.
+
+        If it has gone on since, it is a copy under another name.
+
+        Raises:
+            StateLost: What it was then is not kept.
+            StoreError: The directory cannot be used.
+        """
+        async with self._having(name, waits=False) as is_ours:
+            held = self._load(name) if is_ours else None
+            if held is not None and held.info.runs == runs:
+                yield held
+                return
+        header, content = self._read_start(name, runs, first)
+        async with self._beside(name) as held:
+            if runs:
+                held.info = replace(_info(header), name=held.info.name)
+                held.state = _frozen(header, content)
+            else:
+                held.info, held.state = SessionInfo(name=held.info.name), None
+            yield held
+
+    def _read_start(self, name: str, runs: int, first: str) -> tuple[dict[str, Any], bytes]:
+        if not runs:
+            return {}, b""
+        try:
+            header, content = self._files.read(self._start(first), signed_as=self._path(name))
+        except FileNotFoundError:
+            raise StateLost(
+                f"The variables that session {name!r} had when the run began are not kept."
+            ) from None
+        if header["runs"] != runs or header["interpreter"] != self._interpreter:
+            raise StateLost(f"The variables of session {name!r} are not those it began with.")
+        return header, content
+
+    def remember_start(self, held: Held, run_id: str) -> None:
+        """Keep what a session is now until the run that begins has come to its own end."""
+        if held.is_kept and isinstance(held.state, Frozen):
+            with suppress(OSError):
+                start = self._start(run_id)
+                start.parent.mkdir(mode=0o700, exist_ok=True)
+                os.link(self._path(held.info.name), start)
+
+    def forget_start(self, run_id: str) -> None:
+        """Keep it no longer."""
+        with suppress(OSError):
+            self._start(run_id).unlink()
+
+    def _start(self, run_id: str) -> Path:
+        return self._directory / "starts" / run_id
 
     async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
         """Write down what a run has left, before it is answered."""
@@ -321,6 +377,11 @@ class Sessions:
             with suppress(StoreError, OSError), self._locked(name):
                 self._remove(path)
                 path.with_name(f"{name}.lock").unlink(missing_ok=True)
+
+        for start in (self._directory / "starts").glob("*"):
+            with suppress(OSError):
+                if start.stat().st_ctime < oldest:
+                    start.unlink()
 
     def _by_age(self) -> Iterator[Path]:
         """Yield all files, the last used first."""

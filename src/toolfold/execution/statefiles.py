@@ -35,8 +35,8 @@ class StateFiles:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(path, content, is_durable=False)
 
-    def read(self, path: Path) -> tuple[dict[str, Any], bytes]:
-        """Return the header and the state.
+    def read(self, path: Path, *, signed_as: Path | None = None) -> tuple[dict[str, Any], bytes]:
+        """Return the header and the state; `signed_as` says under which path it was written.
 
         Raises:
             FileNotFoundError: There is none.
@@ -49,7 +49,9 @@ class StateFiles:
         except OSError as error:
             raise StateLost(f"The file {path.name} cannot be read: {error.strerror}.") from error
         form, signature, head, state = _parts(content)
-        if form != _FORMAT or not hmac.compare_digest(signature, self._sign(path, head, state)):
+        if form != _FORMAT or not hmac.compare_digest(
+            signature, self._sign(signed_as or path, head, state)
+        ):
             raise StateLost(f"The file {path.name} was changed by somebody else.")
         header: dict[str, Any] = json.loads(head)
         return header, state

@@ -48,6 +48,9 @@ from toolfold.sandbox.walled import walled_binary
 
 _log = logging.getLogger(__name__)
 
+INTERPRETER: Final = f"monty {monty.__version__}"
+"""Whose states they are: another version does not take them."""
+
 _SUSPENSIONS: Final = 1_000_000  # name lookups and imports count too; calls have a limit of ours
 _CLOCK_GRACE_S: Final = 1.0
 

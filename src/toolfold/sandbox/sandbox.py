@@ -121,6 +121,12 @@ class Parked(Protocol):
 State = Frozen | Parked
 
 
+def close_parked(state: State | None) -> None:
+    """Let go of a state that nobody will go on with."""
+    if state is not None and not isinstance(state, Frozen):
+        state.close()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
     """How a session begins."""

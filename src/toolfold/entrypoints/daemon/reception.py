@@ -17,7 +17,7 @@ from anyio.abc import ByteStream, TaskGroup
 from mcp.server import Server
 
 from toolfold import __version__
-from toolfold.app import Shared
+from toolfold.app import App, Shared
 from toolfold.config.settings import Config
 from toolfold.entrypoints.daemon.client_place import ClientPlace
 from toolfold.entrypoints.daemon.clients import Client, Clients
@@ -156,10 +156,19 @@ class Reception:
             case _:
                 async with self._worlds.enter(config) as app:
                     await lines.send(ready)
-                    # Also if this client leaves at once.
-                    make = partial(make_server, app)
-                    self._background.start_soon(keep_manifest, config, make, hello)
-                    await self._serve_mcp(make(client=client.id), client, lines)
+                    await self._serve_code(app, client, lines, hello)
+
+    async def _serve_code(
+        self, app: App, client: Client, lines: LineStream, hello: dict[str, Any]
+    ) -> None:
+        make = partial(make_server, app)
+        # Also if this client leaves at once.
+        self._background.start_soon(keep_manifest, app.config, make, hello)
+        server = make(client=client.id, session=client.id)
+        try:
+            await self._serve_mcp(server, client, lines)
+        finally:
+            self._shared.going.leave(client.id)
 
     async def _serve_memory(
         self, config: Config, client: Client, lines: LineStream, hello: dict[str, Any]

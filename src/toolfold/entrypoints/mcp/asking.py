@@ -151,9 +151,7 @@ class _Talk(Generic[ResultT]):
         try:
             with self._scope:
                 ask = Ask(user=self._user, put=self._ask)
-                self._outcome.append(
-                    await work(ask, lambda count, call: self.on_progress(count, call))
-                )
+                self._outcome.append(await work(ask, lambda *progress: self.on_progress(*progress)))
         except ToolfoldError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001  # the loop of a background task
@@ -252,5 +250,5 @@ def _origin(context: Any, params: types.InputResponseRequestParams) -> tuple[obj
     )
 
 
-def _ignore(_count: int, _call: str) -> None:
+def _ignore(_done: float, _total: float | None, _note: str) -> None:
     """Have nobody to tell."""

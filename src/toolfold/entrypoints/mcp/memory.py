@@ -145,7 +145,7 @@ async def _answer_notes(
 
         def tell(done: int, total: int, what: str = "") -> None:
             # Clients want a number that only grows, and there may be several things to be done.
-            progress.note(next(steps), f"{what} {done} of {total}".strip())
+            progress.note(next(steps), None, f"{what} {done} of {total}".strip())
 
         value = await memories.call(place, f"memory.{verb}", arguments, progress=tell)
     return _text(as_text(value))

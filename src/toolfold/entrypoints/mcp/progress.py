@@ -9,7 +9,7 @@ _EVERY_S: Final = 0.1
 
 
 class Progress:
-    """Tells the client of calls as they begin.
+    """Tells the client of calls as they begin, or of what the code says of its progress.
 
     A notification costs as much as a fast call. So they go out ten times a second at most, and the
     newest call stands for those before it.
@@ -17,7 +17,7 @@ class Progress:
 
     def __init__(self, send: Callable[..., Awaitable[None]]) -> None:
         self._send = send
-        self._latest: tuple[int, str] | None = None
+        self._latest: tuple[float, float | None, str] | None = None
         self._news = anyio.Event()
         self._tasks = anyio.create_task_group()
 
@@ -32,9 +32,9 @@ class Progress:
         await self._tasks.__aexit__(None, None, None)
         await self._send_latest()
 
-    def note(self, count: int, call: str) -> None:
-        """Remember the newest call."""
-        self._latest = (count, call)
+    def note(self, done: float, total: float | None, note: str) -> None:
+        """Remember the newest."""
+        self._latest = (done, total, note)
         self._news.set()
 
     async def _tell(self) -> None:
@@ -46,5 +46,5 @@ class Progress:
 
     async def _send_latest(self) -> None:
         if self._latest is not None:
-            (count, call), self._latest = self._latest, None
-            await self._send(count, None, call)
+            latest, self._latest = self._latest, None
+            await self._send(*latest)

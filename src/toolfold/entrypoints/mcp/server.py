@@ -1,5 +1,6 @@
 """The MCP server: `execute_code`, and what the user chose to see beside it."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -16,9 +17,12 @@ from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.asking import Desk, open_desk
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution import report
 from toolfold.execution.calls import OnProgress
+from toolfold.execution.going import GoingRun
 from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
+from toolfold.execution.runtime import SessionWish
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import execute_code
 from toolfold.relay.wire import key_of
@@ -42,11 +46,15 @@ _SEARCH_DEFINITION: Final = types.Tool(
 )
 
 
+_TAKEN: Final = frozenset({"code", "session"})
+
+
 class _Surface:
     """The tools that clients see, and what answers each."""
 
-    def __init__(self, app: App, client: str | Callable[[Any], str]) -> None:
+    def __init__(self, app: App, client: str | Callable[[Any], str], session: str | None) -> None:
         self._app = app
+        self._session = session
         self._client = client
         self._discovery = app.discovery
         self._settings = app.config.settings
@@ -106,12 +114,25 @@ class _Surface:
     async def _execute(
         self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress
     ) -> types.CallToolResult:
-        code = arguments.get("code")
-        if not isinstance(code, str) or len(arguments) != 1:
+        code, session = arguments.get("code"), arguments.get("session")
+        if not isinstance(code, str) or not _is_text(session) or arguments.keys() - _TAKEN:
             return _text(
-                "execute_code takes one argument, `code`: the Python text to run.", is_error=True
+                "execute_code takes `code`, the Python text to run, and if you like `session`, the "
+                "name of the variables to go on with.",
+                is_error=True,
             )
-        result = await self._app.runtime.run(code, origin=origin, on_progress=on_progress, ask=ask)
+        wish = SessionWish(str(session)) if session else SessionWish(self._session, True)
+        run = partial(
+            self._app.runtime.run, code, origin=origin, session=wish, on_progress=on_progress
+        )
+        result = await self._app.shared.going.answer(
+            origin.client,
+            lambda on_begin, may_ask: run(on_begin=on_begin, ask=may_ask),
+            ask=ask,
+            patience_s=self._settings.limits.answer_s,
+        )
+        if isinstance(result, GoingRun):
+            return _text(report.going_text(result.id, self._settings.limits.answer_s))
         return _reply(result)
 
     async def _pinned(self) -> dict[str, Tool]:
@@ -130,12 +151,15 @@ class _Surface:
         return found
 
 
-def make_server(app: App, *, client: str | Callable[[Any], str] = "") -> Server[Any]:
+def make_server(
+    app: App, *, client: str | Callable[[Any], str] = "", session: str | None = None
+) -> Server[Any]:
     """Return the server of one app, for one client where it has a name of its own.
 
-    Where several share it, `client` tells the name from the context of a call.
+    Where several share it, `client` tells the name from the context of a call. `session` is the one
+    for runs that name none; without it nothing of them is kept.
     """
-    surface = _Surface(app, client)
+    surface = _Surface(app, client, session)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=await surface.definitions())
@@ -160,10 +184,14 @@ def make_server(app: App, *, client: str | Callable[[Any], str] = "") -> Server[
 
 async def serve_stdio(app: App) -> None:
     """Serve until the client closes our standard input."""
-    server = make_server(app)
+    server = make_server(app, session=f"stdio-{secrets.token_hex(8)}")
     app.discovery.warm()
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _pinned_definition(name: str, tool: Tool) -> types.Tool:

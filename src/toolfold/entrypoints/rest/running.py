@@ -23,7 +23,10 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import ToolfoldError
+from toolfold.execution.calls import OnProgress
 from toolfold.execution.report import RunFailure, RunResult, Times, ToolCount
+from toolfold.execution.runtime import SessionWish
+from toolfold.execution.sessions import SESSION_NAME
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _log = logging.getLogger(__name__)
@@ -45,11 +48,20 @@ def run_operation() -> Operation:
         ),
         tag="execute",
         takes=closed_object(
-            {"code": {"type": "string", "examples": ["1 + 1"]}}, required=("code",)
+            {
+                "code": {"type": "string", "examples": ["1 + 1"]},
+                "session": {
+                    "type": "string",
+                    "pattern": SESSION_NAME,
+                    "description": "Whose variables to go on with, and to keep.",
+                },
+            },
+            required=("code",),
         ),
         returns=whole_object(
             {
                 "run_id": text,
+                "session": text,
                 "success": {"type": "boolean"},
                 "text": {**text, "description": "What a model is to read."},
                 "output": text,
@@ -72,16 +84,22 @@ def run_operation() -> Operation:
 async def _execute(
     visit: Visit,
     arguments: JsonObject,
-    on_progress: Callable[[int, str], None] = lambda _count, _call: None,
+    on_progress: OnProgress = lambda _done, _total, _note: None,
 ) -> Json:
-    code = str(arguments["code"])
-    result = await visit.app.runtime.run(code, origin=visit.origin, on_progress=on_progress)
+    code, session = str(arguments["code"]), arguments.get("session")
+    result = await visit.app.runtime.run(
+        code,
+        origin=visit.origin,
+        session=SessionWish(None if session is None else str(session)),
+        on_progress=on_progress,
+    )
     return _result_json(result)
 
 
 def _result_json(result: RunResult) -> Json:
     return {
         "run_id": result.run_id,
+        "session": result.session,
         "success": result.success,
         "text": result.text,
         "output": result.output,
@@ -111,8 +129,11 @@ class _RunStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _outcome(self, send: Send) -> tuple[str, Json]:
-        async def tell(count: int, _total: object, call: str) -> None:
-            await _send_event(send, "progress", {"calls": count, "call": call})
+        async def tell(done: float, total: float | None, note: str) -> None:
+            told = {"calls": done, "call": note}
+            if total is not None:
+                told = {"done": done, "total": total, "note": note}
+            await _send_event(send, "progress", told)
 
         try:
             async with Progress(tell) as progress:

@@ -1,0 +1,128 @@
+"""`cached(key, ttl, fn)`: what reading calls brought, kept for a while.
+
+The host cannot call guest code. So `cached` itself is guest code, fed before the program, and asks
+the host for what there is.
+"""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from toolfold.catalog.tool import Tool
+from toolfold.errors import BadCall
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.sandbox.sandbox import GuestCall
+
+NAME: Final = "cached"
+GET: Final = "_cached_get"
+PUT: Final = "_cached_put"
+
+SOURCE: Final = f"""
+def {NAME}(key, ttl, fn):
+    found = {GET}(key, ttl)
+    if found:
+        return found[0]
+    try:
+        value = fn()
+    except Exception:
+        {PUT}(key)
+        raise
+    {PUT}(key, value)
+    return value
+"""
+STUB: Final = "def cached(key: str, ttl: float, fn: object, /) -> _Cached: ..."
+
+_MOST_KEY_CHARS: Final = 200
+_MOST_ENTRIES: Final = 1_000
+_MOST_CHARS: Final = 32 * 1024 * 1024
+
+
+class Cache:
+    """What was kept, for all runs of one namespace in this process; the last used of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._chars = 0
+
+    def get(self, key: str, max_age_s: float) -> list[Json]:
+        """Return the value that was kept, in a list; an empty one if none is, or it is too old."""
+        kept_at, text = self._kept.get(key, (0.0, None))
+        if text is None or self._clock() - kept_at > max_age_s:
+            return []
+        self._kept.move_to_end(key)
+        return [json.loads(text)]
+
+    def put(self, key: str, value: Json) -> None:
+        """Keep a value."""
+        text = json.dumps(value)
+        self._drop(key)
+        self._kept[key] = self._clock(), text
+        self._chars += len(text)
+        while len(self._kept) > _MOST_ENTRIES or self._chars > _MOST_CHARS:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: str) -> None:
+        _, text = self._kept.pop(key, (0.0, ""))
+        self._chars -= len(text)
+
+
+class Caching:
+    """What one run does with the cache."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._under_way = 0
+
+    def get(self, arguments: JsonObject) -> Json:
+        """Return what is kept, in a list; an empty one lets the code find out."""
+        found = self._cache.get(str(arguments["key"]), float(str(arguments["ttl"])))
+        self.go_on(found)
+        return found
+
+    def go_on(self, found: object) -> None:
+        """Take note of what the code was told."""
+        if not found:
+            self._under_way += 1
+
+    def put(self, call: GuestCall) -> Json:
+        """Keep what the code found out, if it did."""
+        self._under_way = max(0, self._under_way - 1)
+        if len(call.args) > 1:
+            self._cache.put(_key(call.args[0]), call.args[1])
+        return None
+
+    def check(self, tool: Tool) -> None:
+        """Refuse what changes something while a value to be kept is found out.
+
+        Raises:
+            BadCall: It does.
+        """
+        if self._under_way and not tool.listed.read_only:
+            raise BadCall(
+                f"{tool.path} was not called: cached() is for calls that only read, and its "
+                "server does not say so of it. Call it outside of cached()."
+            )
+
+
+def arguments(call: GuestCall) -> JsonObject:
+    """Return which value is asked for, and how old it may be.
+
+    Raises:
+        BadCall: The call does not say.
+    """
+    match call.args:
+        case (key, (int() | float()) as ttl) if not isinstance(ttl, bool):
+            return {"key": _key(key), "ttl": ttl}
+    raise BadCall(
+        "cached takes a key, a time in seconds and a function: cached('k', 60, lambda: …)"
+    )
+
+
+def _key(key: Json) -> str:
+    text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
+    if len(text) > _MOST_KEY_CHARS:
+        raise BadCall(f"A key of cached() has at most {_MOST_KEY_CHARS} characters.")
+    return text

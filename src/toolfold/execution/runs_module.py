@@ -1,0 +1,130 @@
+"""The module `runs` of guest code: runs that went on, or did not come to their end."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from toolfold.errors import BadCall, NotFound
+from toolfold.execution.going import GoingRun, GoingRuns, Work
+from toolfold.execution.journal import Journal
+from toolfold.execution.runs import Origin, Run
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.sandbox.sandbox import GuestCall, GuestModule
+
+_LONGEST_WAIT_S: Final = 40.0
+_WAIT_S: Final = 30.0
+
+MODULE: Final = GuestModule(
+    functions=("get", "resume", "stop"),
+    stub="""\
+from typing import Any, Awaitable
+from ty_extensions import Intersection
+def get(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+def resume(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+def stop(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+""",  # noqa: E501
+)
+
+
+class RunsModule:
+    """Answers the calls to `runs.*`."""
+
+    def __init__(self, going: GoingRuns, journal: Journal) -> None:
+        self._going = going
+        self._journal = journal
+        self.resume: Callable[[Run, Origin], Awaitable[Work]] | None = None
+        """Set by the runtime, which is made of this."""
+
+    async def call(self, call: GuestCall, origin: Origin) -> Json:
+        """Answer one call for whoever asked for the run that makes it.
+
+        Raises:
+            NotFound: There is no such function, or no such run that they may see.
+            BadCall: The arguments do not fit.
+        """
+        name = call.function.removeprefix("runs.")
+        if name not in MODULE.functions:
+            raise NotFound(f"runs has {', '.join(MODULE.functions)}, not {call.function!r}.")
+        run_id, wait_s = _arguments(call)
+        run = self._find(run_id, origin)
+        if name == "resume":
+            return await self._resume(run, origin, wait_s)
+        if name == "stop":
+            return await self._stop(run)
+        return await self._get(run, wait_s)
+
+    def _find(self, run_id: str, origin: Origin) -> Run:
+        run = self._journal.find(run_id)
+        if not may_see(run, origin):
+            raise NotFound(f"No run has an id that begins with {run_id!r}.")
+        return run
+
+    async def _get(self, run: Run, wait_s: float) -> Json:
+        going = self._going.find(run.id)
+        if going is not None:
+            await self._going.wait(going, wait_s)
+            run = self._journal.find(run.id)
+        return describe(run, going)
+
+    async def _resume(self, run: Run, origin: Origin, wait_s: float) -> Json:
+        going = self._going.find(run.id)
+        if going is not None and not going.over.is_set():
+            raise BadCall(
+                f"The run {run.id} is under way still: runs.get({run.id!r}) waits for it."
+            )
+        assert self.resume is not None  # noqa: S101
+        resumed = await self._going.start(origin.client, await self.resume(run, origin))
+        resumed.is_left = True
+        await self._going.wait(resumed, wait_s)
+        if not resumed.id:
+            resumed.outcome()
+        return describe(self._journal.find(resumed.id), resumed)
+
+    async def _stop(self, run: Run) -> Json:
+        going = self._going.find(run.id)
+        if going is None or going.over.is_set():
+            raise BadCall(f"The run {run.id} is not under way.")
+        await self._going.stop(going)
+        return describe(self._journal.find(run.id), going)
+
+
+def describe(run: Run, going: GoingRun | None) -> JsonObject:
+    """Say how it stands with a run, as a model wants to know it."""
+    told: JsonObject = {"id": run.id, "state": state_of(run, is_going=_is_going(going))}
+    if run.progress:
+        told["progress"] = {
+            "done": run.progress.done,
+            "total": run.progress.total,
+            "note": run.progress.note,
+        }
+    told["calls"] = run.call_count
+    if run.ending:
+        told["text"] = run.ending.reply.head
+    return told
+
+
+def _is_going(going: GoingRun | None) -> bool:
+    return going is not None and not going.over.is_set()
+
+
+def state_of(run: Run, *, is_going: bool) -> str:
+    """Return `running`, `ok`, `lost`, or the kind of failure."""
+    if run.ending:
+        return run.ending.failure or "ok"
+    return "running" if is_going else "lost"
+
+
+def may_see(run: Run, origin: Origin) -> bool:
+    """Whether a run is the asker's: their own, or of the same project where nobody has a key."""
+    theirs, ours = run.origin, origin
+    has_key = theirs.client.startswith("key:") or ours.client.startswith("key:")
+    return theirs.client == ours.client or (not has_key and theirs.project == ours.project)
+
+
+def _arguments(call: GuestCall) -> tuple[str, float]:
+    given = dict(zip(("id", "wait_s"), call.args, strict=False)) | call.kwargs
+    run_id, wait_s = given.pop("id", None), given.pop("wait_s", _WAIT_S)
+    if given or not isinstance(run_id, str) or not run_id or isinstance(wait_s, bool):
+        raise BadCall(f"{call.function} takes the id of a run, and how many seconds to wait.")
+    if not isinstance(wait_s, int | float):
+        raise BadCall(f"wait_s is a number of seconds, not {wait_s!r}.")
+    return run_id, max(0.0, min(float(wait_s), _LONGEST_WAIT_S))
