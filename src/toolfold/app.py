@@ -32,7 +32,7 @@ from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.runtime import Runtime, modules
-from toolfold.execution.sessions import SessionLimits, Sessions
+from toolfold.execution.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
@@ -194,16 +194,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             shared.cpython.within(limits),
             setting=config.settings.sandbox,
         )
-        settings = config.settings
-        sessions = Sessions(
-            config.directories.data / "sessions",
-            scope=config.namespace,
-            interpreter=INTERPRETER,
-            limits=SessionLimits(
-                most=settings.sessions, days=settings.session_days, state_bytes=limits.session_bytes
-            ),
-            parking=shared.parking,
-        )
+        sessions = sessions_of(config, interpreter=INTERPRETER, parking=shared.parking)
         runtime = Runtime(
             answerers=Answerers(
                 catalog=catalog,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
+from toolfold.entrypoints.session_options import add_runs, add_sessions
 
 _EPILOG = """\
 examples:
@@ -58,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands, shared)
     add_memory(commands)
     add_transfer(commands)
-    _add_runs(commands)
+    add_runs(commands, shared)
+    add_sessions(commands)
     _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)
@@ -90,6 +92,7 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
     run = commands.add_parser("run", parents=[shared], help="run Python with every tool at hand")
     run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
     run.add_argument("-c", dest="code", help="the code itself")
+    run.add_argument("--session", metavar="NAME", help="go on with its variables, and keep them")
     run.add_argument("--json", action="store_true", help="print the typed result")
     run.set_defaults(command="run", module="commands.local")
 
@@ -152,14 +155,6 @@ def _add_daemon(commands: Any) -> None:
     logs.add_argument("-n", dest="lines", type=int, default=50, help="how many lines (default 50)")
     logs.add_argument("-f", dest="follow", action="store_true", help="go on as it grows")
     add("daemon").add_argument("--lock", type=int)  # without help it is not listed
-
-
-def _add_runs(commands: Any) -> None:
-    runs = commands.add_parser("runs", help="what ran, and the calls of one run")
-    runs.add_argument("id", nargs="?", help="the run to show, by the beginning of its id")
-    runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
-    runs.add_argument("--json", action="store_true", help="print JSON")
-    runs.set_defaults(command="runs", module="commands.runs")
 
 
 def _add_savings(commands: Any) -> None:

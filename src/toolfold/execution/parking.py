@@ -37,6 +37,9 @@ class Parking:
 
     def park(self, key: Path, parked: Parked) -> None:
         """Let a process wait under a key; the one that waited longest may have to go."""
+        _, before = self._parked.pop(key, (0.0, None))
+        if before is not None and before is not parked:
+            before.close()
         self._parked[key] = self._clock(), parked
         self._let_go(len(self._parked) - self._most)
 

@@ -19,6 +19,7 @@ import anyio
 import anyio.to_thread
 
 from toolfold.config.locks import try_lock
+from toolfold.config.settings import Config
 from toolfold.errors import BadInput, NotFound, StateLost, StoreError
 from toolfold.execution.bindings import Bindings
 from toolfold.execution.parking import Parking
@@ -390,6 +391,24 @@ class Sessions:
             with suppress(OSError):
                 ages.append((-path.stat().st_mtime, path))
         yield from (path for _, path in sorted(ages))
+
+
+def sessions_of(
+    config: Config, *, interpreter: str = "", parking: Parking | None = None
+) -> Sessions:
+    """Return the sessions of a configuration; without an `interpreter` none can be run in."""
+    settings = config.settings
+    return Sessions(
+        config.directories.data / "sessions",
+        scope=config.namespace,
+        interpreter=interpreter,
+        limits=SessionLimits(
+            most=settings.sessions,
+            days=settings.session_days,
+            state_bytes=settings.limits.session_bytes,
+        ),
+        parking=parking or Parking(0, idle_s=0),
+    )
 
 
 def _check(name: str) -> str:

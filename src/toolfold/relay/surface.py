@@ -17,17 +17,19 @@ LISTS = ("tools", "prompts", "resources", "resourceTemplates")
 SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
-_NAMED_SERVERS = 12
+_NAMED_SERVERS = 10
 
 _DESCRIPTION = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
 Servers are modules: {servers}. \
-Built in: memory (store, search, recall what must last), graph.
-import tools: tools.search("open an issue") finds tools, tools.describe("github.create_issue") \
-shows how to call one, tools.servers() lists servers; print what they return.
+Built in: memory (store, search, recall what must last), graph, skills.
+import tools: tools.search("open an issue") finds tools and skills, \
+tools.describe("github.create_issue") shows how to call one, tools.servers() lists servers; print \
+what they return.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
 failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
-print and the last expression come back; show(image) returns an image. No network, files or pip."""
+print and the last expression come back; show(image) returns an image. Variables and files in \
+/workspace last; session names other variables. No network or pip."""
 
 
 def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
@@ -46,7 +48,7 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
         "description": _DESCRIPTION.format(servers=named),
         "inputSchema": {
             "type": "object",
-            "properties": {"code": {"type": "string"}},
+            "properties": {"code": {"type": "string"}, "session": {"type": "string"}},
             "required": ["code"],
         },
         # Clients that load tools on demand would hide the only one there is.

@@ -22,8 +22,10 @@ from toolfold.entrypoints.commands.trusting import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.execution.replay import Decision
 from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
+from toolfold.execution.runtime import SessionWish
 from toolfold.memory.memories import Memories
 
 _T = TypeVar("_T")
@@ -35,14 +37,31 @@ def run(arguments: Namespace) -> int:
 
     async def action(app: App) -> int:
         origin = Origin(client="cli", project=str(app.config.project or ""))
-        result = await app.runtime.run(code, origin=origin)
-        if arguments.json:
-            print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
-        else:
-            print(result.text, file=sys.stdout if result.success else sys.stderr)
-        return 0 if result.success else 1
+        wish = SessionWish(arguments.session)
+        return _print_result(arguments, await app.runtime.run(code, origin=origin, session=wish))
 
     return with_app(config_of(arguments), action)
+
+
+def resume(arguments: Namespace, run_id: str) -> int:
+    """Go on with a run that did not come to its own end."""
+    decision: Decision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
+
+    async def action(app: App) -> int:
+        origin = Origin(client="cli", project=str(app.config.project or ""))
+        return _print_result(
+            arguments, await app.runtime.resume(run_id, origin=origin, decision=decision)
+        )
+
+    return with_app(config_of(arguments), action)
+
+
+def _print_result(arguments: Namespace, result: RunResult) -> int:
+    if arguments.json:
+        print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
+    else:
+        print(result.text, file=sys.stdout if result.success else sys.stderr)
+    return 0 if result.success else 1
 
 
 def mcp(arguments: Namespace) -> int:

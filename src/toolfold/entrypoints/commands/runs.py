@@ -20,17 +20,39 @@ from toolfold.execution.runsdb import open_for_reading
 
 _Found = TypeVar("_Found")
 
+_VERBS = frozenset({"list", "show", "resume"})
+
 _SHOWN_CODE_CHARS = 60
 _SHOWN_PROJECT_CHARS = 20
+_SHOWN_NOTE_CHARS = 40
 _SHOWN_TEXT_CHARS = 200
 _SHOWN_LINE_CHARS = 2_000
 
 
 def runs(arguments: Namespace) -> int:
-    """List the newest runs, or show one with its calls."""
+    """List the newest runs, show one with its calls, or go on with one."""
     if arguments.limit < 1:
         raise ConfigError(f"--limit takes a number of runs above 0, not {arguments.limit}.")
-    return _show_one(arguments) if arguments.id else _list(arguments)
+    match arguments.words:
+        case [] | ["list"]:
+            return _list(arguments)
+        case ["resume", run_id]:
+            return _resume(arguments, run_id)
+        case ["show", run_id] | [run_id] if run_id not in _VERBS:
+            return _show_one(arguments, run_id)
+        case words:
+            raise ConfigError(
+                f"toolfold runs takes [show] ID or resume ID, not {' '.join(words)!r}."
+            )
+
+
+def _resume(arguments: Namespace, run_id: str) -> int:
+    from toolfold.entrypoints.commands import local  # heavy, and only this needs it
+
+    run = _read(lambda connection: find(connection, run_id))
+    if run is not None and run.ending is None and _is_alive(run.process):
+        raise NotFound(f"The run {run.id} is under way: process {run.process} is working on it.")
+    return local.resume(arguments, run_id if run is None else run.id)
 
 
 def _list(arguments: Namespace) -> int:
@@ -47,19 +69,34 @@ def _line(run: Run) -> str:
     code = shown(_first_line(run.code), max_chars=_SHOWN_CODE_CHARS)
     return (
         f"{run.id}  {_when(run.began_at)}  {project:<12}  {_state(run):<9}"
-        f"  {run.call_count:>5} calls  {code}"
+        f"  {run.call_count:>5} calls  {_progress(run)}{code}"
     )
 
 
-def _show_one(arguments: Namespace) -> int:
-    run = _read(lambda connection: find(connection, arguments.id))
+def _progress(run: Run) -> str:
+    progress = run.progress
+    if progress is None:
+        return ""
+    total = "" if progress.total is None else f"/{progress.total:g}"
+    note = shown(progress.note, max_chars=_SHOWN_NOTE_CHARS)
+    return f"[{progress.done:g}{total}{note and f' {note}'}]  "
+
+
+def _show_one(arguments: Namespace, run_id: str) -> int:
+    run = _read(lambda connection: find(connection, run_id))
     if run is None:
-        raise NotFound(f"No run has an id that begins with {arguments.id!r}: there is no journal.")
+        raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
     if arguments.json:
         _print_json(_summary(run) | _details(run))
         return 0
     print(f"{run.id}  {_when(run.began_at)}  {_state(run)}")
-    for word, said in (("project", run.origin.project), ("client", run.origin.client)):
+    for word, said in (
+        ("project", run.origin.project),
+        ("client", run.origin.client),
+        ("session", run.start.session),
+        ("resumes", run.start.resumes),
+        ("progress", _progress(run).strip()),
+    ):
         if said:
             print(f"{word}: {shown(said)}")
     _print_text("code", run.code)
@@ -136,6 +173,9 @@ def _summary(run: Run) -> dict[str, object]:
         "project": run.origin.project,
         "client": run.origin.client,
         "request": run.origin.request,
+        "session": run.start.session,
+        "resumes": run.start.resumes,
+        "progress": dataclasses.asdict(run.progress) if run.progress else None,
         "calls": run.call_count,
         "code": run.code.head,
         "code_bytes": run.code.size_bytes,

@@ -27,6 +27,7 @@ from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, Visit
 from toolfold.entrypoints.rest.page import page_operations
 from toolfold.entrypoints.rest.running import run_operation
 from toolfold.entrypoints.rest.runs import run_operations
+from toolfold.entrypoints.rest.sessions import session_operations
 from toolfold.entrypoints.rest.state import state_operations
 from toolfold.entrypoints.rest.tools import ToolOperations
 from toolfold.entrypoints.rest.verbs import verb_operations
@@ -46,6 +47,7 @@ def rest_routes(find_visit: FindVisit, *, time_s: float) -> list[BaseRoute]:
         run_operation(),
         *verb_operations(),
         *run_operations(),
+        *session_operations(),
         *state_operations(metrics),
     ]
     operations += page_operations(openapi_of(operations))

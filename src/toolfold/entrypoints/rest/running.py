@@ -36,9 +36,30 @@ _BEAT_S: Final = 15.0
 _Beat = Callable[[], Awaitable[None]]
 
 
+_TEXT: Final[JsonObject] = {"type": "string"}
+RESULT: Final = whole_object(
+    {
+        "run_id": _TEXT,
+        "session": _TEXT,
+        "success": {"type": "boolean"},
+        "text": {**_TEXT, "description": "What a model is to read."},
+        "output": _TEXT,
+        "value": {},
+        "error": schema_of(RunFailure | None),
+        "calls": {"type": "array", "items": schema_of(ToolCount)},
+        "waits": {"type": "array", "items": _TEXT},
+        "images": {
+            "type": "array",
+            "items": whole_object({"mime_type": _TEXT, "base64": _TEXT}),
+        },
+        "times": schema_of(Times),
+    }
+)
+"""What is answered about a run."""
+
+
 def run_operation() -> Operation:
     """Return it."""
-    text: JsonObject = {"type": "string"}
     return Operation(
         method="POST",
         path="/execute",
@@ -58,24 +79,7 @@ def run_operation() -> Operation:
             },
             required=("code",),
         ),
-        returns=whole_object(
-            {
-                "run_id": text,
-                "session": text,
-                "success": {"type": "boolean"},
-                "text": {**text, "description": "What a model is to read."},
-                "output": text,
-                "value": {},
-                "error": schema_of(RunFailure | None),
-                "calls": {"type": "array", "items": schema_of(ToolCount)},
-                "waits": {"type": "array", "items": text},
-                "images": {
-                    "type": "array",
-                    "items": whole_object({"mime_type": text, "base64": text}),
-                },
-                "times": schema_of(Times),
-            }
-        ),
+        returns=RESULT,
         answer=_execute,
         stream=_RunStream,
     )
@@ -93,10 +97,11 @@ async def _execute(
         session=SessionWish(None if session is None else str(session)),
         on_progress=on_progress,
     )
-    return _result_json(result)
+    return result_json(result)
 
 
-def _result_json(result: RunResult) -> Json:
+def result_json(result: RunResult) -> Json:
+    """Return what came of a run, as it is answered."""
     return {
         "run_id": result.run_id,
         "session": result.session,
@@ -130,10 +135,7 @@ class _RunStream(Response):
 
     async def _outcome(self, send: Send) -> tuple[str, Json]:
         async def tell(done: float, total: float | None, note: str) -> None:
-            told = {"calls": done, "call": note}
-            if total is not None:
-                told = {"done": done, "total": total, "note": note}
-            await _send_event(send, "progress", told)
+            await _send_event(send, "progress", {"calls": done, "total": total, "call": note})
 
         try:
             async with Progress(tell) as progress:

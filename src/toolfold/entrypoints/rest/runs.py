@@ -16,6 +16,7 @@ from toolfold.entrypoints.rest.operations import (
     paging,
     whole_object,
 )
+from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound, StoreError
 from toolfold.execution.runs import Call, Ending, Run, find, newest
@@ -74,6 +75,25 @@ def run_operations() -> list[Operation]:
             ),
             answer=_show,
         ),
+        Operation(
+            method="POST",
+            path="/runs/{id}/resume",
+            summary="Go on with a run that did not come to its own end; nothing is done twice.",
+            tag="runs",
+            takes=closed_object(
+                {
+                    "id": {"type": "string", "minLength": 1},
+                    "decision": {
+                        "enum": ["ask", "repeat", "skip"],
+                        "default": "ask",
+                        "description": "What to do about calls that may have been made already.",
+                    },
+                },
+                required=("id",),
+            ),
+            returns=RESULT,
+            answer=_resume,
+        ),
     ]
 
 
@@ -107,6 +127,16 @@ async def _show(visit: Visit, arguments: JsonObject) -> Json:
         "total": len(run.calls),
         "next_offset": end if calls and end < len(run.calls) else None,
     }
+
+
+async def _resume(visit: Visit, arguments: JsonObject) -> Json:
+    wanted = str(arguments["id"])
+    run = await _read(visit, lambda journal: find(journal, wanted, client=_own(visit)))
+    if run is None:
+        raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
+    decision: Any = arguments.get("decision", "ask")
+    resumed = visit.app.runtime.resume(run.id, origin=visit.origin, decision=decision)
+    return result_json(await resumed)
 
 
 def _own(visit: Visit) -> str | None:
