@@ -41,6 +41,8 @@ def test_the_default_limits() -> None:
             "value_depth": 64,
             "value_bytes": 8388608,
             "result_bytes": 5000000,
+            "answer_s": 45.0,
+            "session_bytes": 67108864,
             "sleep_s": 60.0,
             "check_time_s": 5.0,
             "stall_s": 60.0,

@@ -137,7 +137,7 @@ async def test_an_error_in_the_code_is_an_error_of_the_tool(running: MakeApp) ->
 
     assert result.is_error
     assert "line 2: ZeroDivisionError" in text_of(result)
-    assert "takes one argument, `code`" in text_of(misused)
+    assert "execute_code takes `code`" in text_of(misused)
     assert "There is no tool 'run_code'" in text_of(unknown)
 
 

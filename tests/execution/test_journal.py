@@ -643,7 +643,7 @@ async def test_a_cancelled_run_has_an_end_and_its_call_is_in_doubt(
     code = "import null, slow\nnull.put(value=1)\nslow.put(value=2)"
     under_way = anyio.Event()
 
-    def note(_count: int, call: str) -> None:
+    def note(_done: float, _total: float | None, call: str) -> None:
         if call.startswith("slow.put"):
             under_way.set()
 

@@ -26,7 +26,9 @@ _RUNS: Final = """
     FROM beginnings JOIN ends USING (number) LEFT JOIN offers USING (number)
     ORDER BY number
 """
-_CALLS: Final = "SELECT id, tool FROM calls WHERE id >= ? AND id < ? ORDER BY id"
+_CALLS: Final = """
+    SELECT id, tool FROM calls WHERE id >= ? AND id < ? AND tool <> 'cached' ORDER BY id
+"""
 _OF_RUN: Final = """
     SELECT code, code_sha256, reply, reply_sha256
     FROM beginnings JOIN ends USING (number) WHERE number = ?

@@ -56,6 +56,13 @@ class Bindings:
             return []
         return [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
 
+    def known_to(self, plan: Plan) -> Plan:
+        """Return a plan to which the imports belong as well: its calls are calls of tools too."""
+        if not self.imports:
+            return plan
+        tree = ast.parse("\n".join(self.imports.values()))
+        return replace(plan, nodes=(*plan.nodes, *ast.walk(tree)))
+
     @property
     def modules(self) -> frozenset[str]:
         """The modules that the imports name."""

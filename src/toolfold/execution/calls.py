@@ -209,7 +209,8 @@ def _progress(call: GuestCall) -> tuple[float, float | None, str]:
     given = dict(zip(("done", "total", "note"), call.args, strict=False)) | call.kwargs
     done, total, note = (given.pop(name, None) for name in ("done", "total", "note"))
     numbers = [value for value in (done, total) if value is not None]
-    if given or not all(_is_number(value) for value in numbers) or done is None:
+    is_odd = given or len(call.args) > 3 or done is None
+    if is_odd or not all(_is_number(value) for value in numbers):
         raise BadCall("progress takes done, and if you like total and note: two numbers, a text.")
     text = "" if note is None else str(note)[:_MOST_NOTE_CHARS]
     return float(str(done)), None if total is None else float(str(total)), text

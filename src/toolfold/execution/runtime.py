@@ -188,11 +188,12 @@ class Runtime:
             plan = await self._plan(code)
             clock.lap("plan_ms")
             used = held.info.bindings.used_by(plan)
+            known = used.known_to(plan)
             await self._catalog.learn(
                 plan.imports | used.modules | self._catalog.modules_in(plan.names)
             )
             clock.lap("connect_ms")
-            tier, findings = await self._check(plan, held)
+            tier, findings = await self._check(known, held)
             clock.lap("check_ms")
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)

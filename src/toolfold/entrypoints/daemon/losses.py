@@ -37,8 +37,9 @@ def _describe(run: Run | None) -> JsonObject | None:
 def _lost(run: Run) -> str:
     return (
         "The toolfold daemon ended during this run, and the run with it. "
-        f"{_done(run)} One more call may have been under way: before you repeat anything, check "
-        f"whether it was done. `toolfold runs {run.id}` shows the calls."
+        f"{_done(run)} One more call may have been under way. Do not run the code again: "
+        f"`import runs; runs.resume({run.id!r})`, or `toolfold runs resume {run.id}`, goes on from "
+        "there and repeats nothing that was done."
     )
 
 

@@ -1,0 +1,115 @@
+"""State that lasts, through the relay and over the death of the daemon."""
+
+import json
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from relay.conftest import User
+from relay.peer import kill, text_of, wait_until
+from support import test_server
+
+BATCH = """
+import records
+rows = records.list_records()
+for number, row in enumerate(rows):
+    records.update(id=row["id"], value=f"amount {row['amount']}")
+    progress(number + 1, len(rows))
+len(rows)
+"""
+
+
+def updated(path: Path) -> list[int]:
+    """Return which records the upstream has updated, as it wrote them down itself."""
+    if not path.exists():
+        return []
+    lines = path.read_text().split("\n")[:-1]  # the last may be half written
+    return [json.loads(line)["id"] for line in lines]
+
+
+def test_variables_survive_kill_9(user: User) -> None:
+    client = user.connect()
+    assert client.run("import json\nrows = [1, 2, 3]\ndef f():\n    return sum(rows)\nf()") == "6"
+    for _ in range(3):
+        kill(user.daemon())
+        assert client.run("rows.append(4)\njson.dumps(rows), f()").startswith('["[1, 2, 3, 4')
+
+
+def test_each_relay_has_variables_of_its_own(user: User) -> None:
+    one, other = user.connect(), user.connect()
+
+    one.run("x = 1")
+    assert "'x' is not defined" in other.run("x")
+    shared = {"name": "execute_code", "arguments": {"code": "y = 5", "session": "shared"}}
+    one.ask("tools/call", shared)
+    shared["arguments"] = {"code": "y", "session": "shared"}
+    assert text_of(other.ask("tools/call", shared)) == "5"
+    listed = user.toolfold("sessions").stdout
+    assert "shared" in listed
+    assert "2 runs" in listed
+
+
+def resume_batch(user: User, count: int) -> None:
+    """Kill the daemon in the middle of a batch: each record is updated in the end, none twice."""
+    updates = user.home / "updates.jsonl"
+    user.configure(records=test_server("records", updates, str(count)))
+    client = user.connect()
+    request = client.begin(BATCH)
+    wait_until(lambda: len(updated(updates)) >= count // 2, "half of the updates")
+    kill(user.daemon())
+    text = text_of(client.answer_to(request))
+    found = re.search(r"toolfold runs resume (\w+)", text)
+    assert found, text
+    run_id = found[1]
+    before = updated(updates)
+    assert count // 2 <= len(before) < count
+
+    # The model goes on with it; what was under way is the user's business.
+    said = client.run(f"import runs\nruns.resume({run_id!r})")
+    if "whether it was done is not known" in said:
+        doubt = re.search(r"call (\d+), records.update (\{.*\})", said)
+        assert doubt, said
+        doubtful = json.loads(doubt[2])["id"]
+        assert updated(updates) == before
+        was_done = doubtful in before
+        decision = "--skip" if was_done else "--repeat"
+        resumed = user.toolfold("runs", "resume", run_id, decision)
+        assert resumed.returncode == 0, resumed.stderr
+        assert resumed.stdout.startswith(str(count)), resumed.stdout
+    else:
+        deadline = time.monotonic() + 60
+        while '"ok"' not in said:
+            assert time.monotonic() < deadline, said
+            resumed_id = json.loads(said.split("\nNote:")[0])["id"]
+            said = client.run(f"import runs\nruns.get({resumed_id!r})")
+
+    counts = Counter(updated(updates))
+    assert set(counts) == set(range(count))
+    assert set(counts.values()) == {1}
+
+
+def test_a_batch_that_was_killed_is_gone_on_with(user: User) -> None:
+    resume_batch(user, count=300)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("round_", range(5))
+def test_a_batch_of_two_thousand_that_was_killed_is_gone_on_with(user: User, round_: int) -> None:
+    resume_batch(user, count=2_000)
+
+
+def test_runs_show_their_progress_and_session(user: User) -> None:
+    client = user.connect()
+    client.run("progress(3, 7, 'rows')\nx = 1")
+
+    listed = user.toolfold("runs").stdout
+    assert "[3/7 rows]" in listed
+    run_id = listed.split()[0]
+    shown = user.toolfold("runs", "show", run_id).stdout
+    assert "session: " in shown
+    assert "progress: [3/7 rows]" in shown
+    wrong = user.toolfold("runs", "resume", run_id)
+    assert wrong.returncode == 2
+    assert "has come to its end" in wrong.stderr
