@@ -123,7 +123,7 @@ async def test_progress_reaches_the_client_and_the_journal(toolfold: Running) ->
         heard.append((done, total, note))
 
     code = "import time\nfor n in range(3):\n    progress(n + 1, 3, note=f'row {n}')\n"
-    code += "    time.sleep(0.15)"
+    code += "    time.sleep(0.05)"
     async with Client(make_server(toolfold.app, client="me")) as client:
         await execute(client, code, progress_callback=listen)
     run = toolfold.app.shared.journal.find("")
