@@ -91,7 +91,19 @@ class Limits:
     """Size of such a value."""
 
     result_bytes: int = 5_000_000
-    """Size of one tool result; a larger one is refused."""
+    """Size of one tool result; a larger one becomes a file in the workspace."""
+
+    large_result_bytes: int = 256 * _MIB
+    """Size of such a file; a still larger result is refused."""
+
+    workspace_bytes: int = 1024 * _MIB
+    """What all files of a project's workspace may hold together."""
+
+    workspace_files: int = 10_000
+    """Files and directories in it."""
+
+    file_bytes: int = 256 * _MIB
+    """Size of one of its files."""
 
     ask_s: float = 300.0
     """Time in which the user may answer what a server asks; the run's wall time stands still."""
