@@ -56,6 +56,8 @@ from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
+from toolfold.workspace.usage import Quota
+from toolfold.workspace.workspace import Workspace
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
@@ -71,6 +73,7 @@ class App:
     runtime: Runtime
     tiers: Tiers
     pinned: PinnedCalls
+    workspace: Workspace
     shared: "Shared"
 
 
@@ -179,6 +182,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             shared.cpython.within(limits),
             setting=config.settings.sandbox,
         )
+        workspace = open_workspace(config)
         runtime = Runtime(
             catalog=catalog,
             discovery=discovery,
@@ -187,6 +191,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             limits=limits,
             waiting=shared.waiting,
             journal=shared.journal,
+            workspace=workspace,
         )
         async with (
             checker.running(),
@@ -204,6 +209,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 runtime=runtime,
                 tiers=tiers,
                 pinned=PinnedCalls(catalog, shared.journal),
+                workspace=workspace,
                 shared=shared,
             )
             background.cancel_scope.cancel()
@@ -212,6 +218,15 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
 async def _warm(cpython: CPythonSandbox) -> None:
     with suppress(RunCrashed):  # whoever runs code will hear of it
         await cpython.warm()
+
+
+def open_workspace(config: Config) -> Workspace:
+    """Return the files that outlive the runs of a configuration."""
+    limits = config.settings.limits
+    quota = Quota(
+        bytes=limits.workspace_bytes, files=limits.workspace_files, file_bytes=limits.file_bytes
+    )
+    return Workspace(config.workspace, quota)
 
 
 def guest_place(config: Config) -> Place:

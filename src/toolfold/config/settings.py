@@ -43,7 +43,7 @@ from toolfold.config.layers import (
     read_toml,
     tighten,
 )
-from toolfold.config.paths import Directories, find_project, project_name
+from toolfold.config.paths import Directories, find_project, project_name, workspace_place
 from toolfold.config.serverfile import Surroundings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
 from toolfold.errors import ConfigError
@@ -224,6 +224,14 @@ class Config:
     settings: Settings
     sources: tuple[Path, ...]
     """The files that were read, in the order of reading."""
+
+    tenant: str = ""
+    """The namespace whose keys this is for; none for the user's own."""
+
+    @property
+    def workspace(self) -> Path:
+        """Where files that outlive runs are kept; its directory is of that name."""
+        return workspace_place(self.directories, self.project, self.tenant)
 
     @property
     def namespace(self) -> str:

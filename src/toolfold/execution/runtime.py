@@ -32,6 +32,8 @@ from toolfold.sandbox.sandbox import (
     Modules,
     Program,
 )
+from toolfold.sandbox.trees import ReadOnlyTree, Roots
+from toolfold.workspace.workspace import Workspace
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
@@ -51,8 +53,10 @@ class Runtime:
         limits: Limits,
         waiting: WaitingRuns,
         journal: Journal,
+        workspace: Workspace,
     ) -> None:
         self._catalog = catalog
+        self._workspace = workspace
         self._waiting = waiting
         self._journal = journal
         self._tiers = tiers
@@ -162,7 +166,8 @@ class Runtime:
 
     async def _run(self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None) -> GuestOutcome:
         names = frozenset({SHOW, *self._aliases(plan)})
-        files = StubFiles(self._catalog)
+        stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
+        files = Roots({"servers": stubs, "workspace": self._workspace})
         sandbox = self._tiers.sandbox(tier)
         async with sandbox.open(modules(self._catalog), names, files=files) as session:
             clock = PausableClock(self._limits.wall_time_s)

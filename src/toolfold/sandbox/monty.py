@@ -28,7 +28,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import RunError, ToolfoldError, ValueRejected
 from toolfold.sandbox.drive import Drive, Host
 from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
-from toolfold.sandbox.files import ReadOnlyFiles
+from toolfold.sandbox.files import MontyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
     Failure,
@@ -92,7 +92,7 @@ class MontySandbox:
             )
             await anyio.to_thread.run_sync(native.__enter__, limiter=self._threads)
             try:
-                handler = ReadOnlyFiles(files) if files else None
+                handler = MontyFiles(files) if files else None
                 yield MontySession(native, self._limits, Host(names, handler), self._threads)
             finally:
                 with anyio.CancelScope(shield=True), suppress(monty.MontyError):

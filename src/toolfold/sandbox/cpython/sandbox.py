@@ -22,6 +22,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, RunError, ToolfoldError, ValueRejected
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
+from toolfold.sandbox.cpython.filing import Filing
 from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import (
@@ -126,7 +127,8 @@ class CPythonSandbox:
                 guest = await self._pool.take()
             except WallsMissing as error:
                 raise RunCrashed(f"Python cannot be confined here: {error}.") from error
-            session = CPythonSession(guest, self._limits, Offer(modules, names, files))
+            filing = Filing(files) if files else None
+            session = CPythonSession(guest, self._limits, Offer(modules, names, filing))
             try:
                 yield session
             finally:
@@ -158,7 +160,7 @@ class CPythonSession:
             },
             "modules": list(self._offer.modules),
             "names": list(self._offer.names),
-            "has_files": self._offer.files is not None,
+            "has_files": self._offer.filing is not None,
         }
 
     def close(self) -> None:
@@ -182,7 +184,10 @@ class CPythonSession:
             talk = Conversation(self.guest, self._link, self._limits, self._offer, switchboard.post)
             talk.begin(self._programs, program.source, program.awaited)
             self._programs += 1
-            await _until_end(talk, switchboard, clock)
+            try:
+                await _until_end(talk, switchboard, clock)
+            finally:
+                await self._finish_files()
             # What the code began and did not wait for has the rest of the wall time.
             if talk.was_stopped:
                 calls.cancel_scope.deadline = -math.inf
@@ -196,6 +201,11 @@ class CPythonSession:
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
+
+    async def _finish_files(self) -> None:
+        if self._offer.filing is not None and self._offer.filing.is_writing:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._offer.filing.finish)
 
 
 async def _until_end(talk: Conversation, switchboard: "_Switchboard", clock: PausableClock) -> None:
