@@ -227,8 +227,8 @@ class Conversation:
 
     def _take_file(self, payload: bytes) -> None:
         head, content = frames.split_question(payload)
-        call_id, *asked = self._asked(head, int, str, str, str, int, int)
-        question = Question(*asked, content)
+        call_id, what, path, target, offset, size = self._asked(head, int, str, str, str, int, int)
+        question = Question(what, path, target, offset, size, content)
         if self._offer.filing is None:
             raise FrameBreach("a question about files, of which there are none")
         self._offer.filing.check(question)

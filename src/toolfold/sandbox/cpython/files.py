@@ -34,7 +34,7 @@ def install(host: Host) -> None:
     files = _Files(host)
     wrapped = files.wrapped
     builtins.open = io.open = wrapped(builtins.open, files.open)
-    ours = {
+    ours: dict[str, Any] = {
         **dict.fromkeys(_REFUSED, files.refuse),
         **dict.fromkeys(("stat", "lstat"), files.stat),
         **dict.fromkeys(("unlink", "remove"), files.unlink),
@@ -57,7 +57,7 @@ def install(host: Host) -> None:
     if shutil := sys.modules.get("shutil"):  # it would remove trees by descriptors
         shutil._use_fd_functions = False  # type: ignore[attr-defined]  # noqa: SLF001
     if pathlib := sys.modules.get("pathlib"):  # this too
-        pathlib.Path.touch = wrapped(pathlib.Path.touch, files.touch)  # type: ignore[attr-defined]
+        pathlib.Path.touch = wrapped(pathlib.Path.touch, files.touch)
 
 
 class _Files:
