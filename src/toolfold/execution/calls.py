@@ -12,6 +12,7 @@ from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, ToolfoldError
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
 from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.keeping import Keeping
 from toolfold.execution.report import Tally
 from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import GuestCall
@@ -32,6 +33,7 @@ class Calls:
         discovery: DiscoveryModule,
         journaled: JournaledRun,
         on_progress: OnProgress,
+        keeping: Keeping,
     ) -> None:
         self.tally = Tally()
         self.shown: list[Blob] = []
@@ -40,13 +42,13 @@ class Calls:
         self._discovery = discovery
         self._journaled = journaled
         self._on_progress = on_progress
-        self._blobs: dict[str, Blob] = {}
+        self._keeping = keeping
         self._waited_s: dict[str, float] = {}
 
     async def call(self, call: GuestCall) -> Json:
         """Answer one call of guest code."""
         if call.function == SHOW:
-            return self._show(call)
+            return await self._show(call)
         if call.function == READ:
             return await self._counted(READ, call, self._read)
         if call.function.startswith("tools."):
@@ -76,28 +78,22 @@ class Calls:
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
         answer = await self._catalog.call(
-            tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
+            tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
         )
+        await self._keeping.save_blobs()
         return answer.value
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = read_arguments(call)
-        return await self._discovery.read(journaled.arguments, keep=self._keep, ask=self.ask)
+        keep = self._keeping.blob
+        value = await self._discovery.read(journaled.arguments, keep=keep, ask=self.ask)
+        await self._keeping.save_blobs()
+        return value
 
-    def _keep(self, blob: Blob) -> Json:
-        """Keep an image or a binary here; guest code gets a reference to it."""
-        kind = blob.mime_type.partition("/")[0]
-        name = f"{kind}_{len(self._blobs) + 1}"
-        self._blobs[name] = blob
-        return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
-
-    def _show(self, call: GuestCall) -> Json:
-        reference = call.args[0] if len(call.args) == 1 else None
-        name = reference.get("blob") if isinstance(reference, dict) else reference
-        blob = self._blobs.get(name) if isinstance(name, str) else None
-        if blob is None or not blob.mime_type.startswith("image/"):
-            raise BadCall("show() takes an image that a tool returned in this run.")
-        self.shown.append(blob)
+    async def _show(self, call: GuestCall) -> Json:
+        if len(call.args) != 1:
+            raise BadCall("show() takes one image.")
+        self.shown.append(await self._keeping.image(call.args[0]))
         return None
 
     def _note_wait(self, why: str, seconds: float) -> None:

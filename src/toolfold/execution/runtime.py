@@ -19,6 +19,8 @@ from toolfold.execution import discovery_module, report
 from toolfold.execution.calls import SHOW, Calls, OnProgress
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.keeping import Keeping
+from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.review import Finding, review
@@ -103,7 +105,8 @@ class Runtime:
             missed = self._tiers.missed(plan, self._catalog.modules)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
-        calls = Calls(self._catalog, self._discovery, journaled, on_progress)
+        keeping = Keeping(self._workspace, journaled.id)
+        calls = Calls(self._catalog, self._discovery, journaled, on_progress, keeping)
         try:
             tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
         except RunCrashed as crash:
@@ -113,7 +116,8 @@ class Runtime:
             return await self._journaled(code, journaled, on_progress, ask)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        return self._shape(plan, outcome, tier, calls, clock)
+        saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
+        return self._shape(plan, outcome, tier, calls, clock, saved)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -175,18 +179,24 @@ class Runtime:
             program = Program(source=plan.source, awaited=plan.awaited)
             return await session.run(program, calls.call, clock=clock)
 
-    def _shape(
-        self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: Calls, clock: "_Clock"
+    def _shape(  # all that is known of a run
+        self,
+        plan: Plan,
+        outcome: GuestOutcome,
+        tier: Tier,
+        calls: Calls,
+        clock: "_Clock",
+        saved: Saved,
     ) -> RunResult:
         counts, waits = calls.tally.counts(), calls.waits
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:
-            text = report.success_text(outcome, waits, max_chars=max_chars)
+            text = report.success_text(outcome, waits, saved, max_chars=max_chars)
             error = None
         else:
             text = report.failure_text(
-                outcome, plan.source, counts, waits, max_chars=max_chars, tier=tier
+                outcome, plan.source, counts, (*waits, *saved.notes), max_chars=max_chars, tier=tier
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
