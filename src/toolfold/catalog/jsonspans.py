@@ -4,9 +4,9 @@ It says where values are, not that they are sound: what is cut out is parsed by 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from mmap import mmap
-from typing import Final, NamedTuple
+from typing import Final
 
 _WINDOW: Final = 1 << 20
 _LONGEST_KEY: Final = 1_024
@@ -14,27 +14,29 @@ _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[-+.0-9A-Za-z]++")
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_FLAT: Final = rb"(?:[^\[\]{}\"]++|" + _STRING + rb")*+"
-# Objects and lists that hold no others are passed over at once: most of a large answer is those.
-_BETWEEN: Final = re.compile(
-    rb"(?:[^\[\]{}\"]++|" + _STRING + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*+", re.DOTALL
-)
+
+
+def _nested(depth: int) -> bytes:
+    """Return what matches values that are nested so deeply, and all that is between them."""
+    deeper = rb"" if depth == 0 else rb"|\{%b\}|\[%b\]" % ((_nested(depth - 1),) * 2)
+    return rb"(?:[^\[\]{}\"]++|" + _STRING + deeper + rb")*+"
+
+
+# Whole records are passed over at once: most of a large answer is those.
+_BETWEEN: Final = re.compile(_nested(3), re.DOTALL)
+
+OnMember = Callable[[bytes, int], int]
+"""Takes a key and where its value begins; returns where that ends."""
+OnItem = Callable[[int], int]
+"""The same of an item."""
 
 
 class Malformed(Exception):
     """This is no JSON."""
 
 
-class Member(NamedTuple):
-    """One value of an object: its key, where it begins, where it ends."""
-
-    key: bytes
-    start: int
-    end: int
-
-
-def members(text: mmap, start: int) -> Iterator[Member]:
-    """Yield the members of the object that begins at `start`.
+def read_object(text: mmap, start: int, on_member: OnMember) -> int:
+    """Go through the object that begins at `start`, and return where it ends.
 
     Raises:
         Malformed: There is none, or it does not end.
@@ -45,23 +47,20 @@ def members(text: mmap, start: int) -> Iterator[Member]:
         if key_end - at > _LONGEST_KEY:
             raise Malformed
         key = text[at + 1 : key_end - 1]
-        value = _opened(text, key_end, b":")
-        end = value_end(text, value)
-        yield Member(key, value, end)
-        at = _after(text, end, b"}")
+        at = _after(text, on_member(key, _opened(text, key_end, b":")), b"}")
+    return at + 1
 
 
-def items(text: mmap, start: int) -> Iterator[tuple[int, int]]:
-    """Yield where the items of a list begin and end.
+def read_list(text: mmap, start: int, on_item: OnItem) -> int:
+    """Go through the list that begins at `start`, and return where it ends.
 
     Raises:
         Malformed: There is none, or it does not end.
     """
     at = _opened(text, start, b"[")
     while not _is(text, at, b"]"):
-        end = value_end(text, at)
-        yield at, end
-        at = _after(text, end, b"]")
+        at = _after(text, on_item(at), b"]")
+    return at + 1
 
 
 def value_end(text: mmap, start: int) -> int:

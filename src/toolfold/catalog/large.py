@@ -16,7 +16,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from toolfold.catalog.jsonspans import Malformed, items, members
+from toolfold.catalog.jsonspans import Malformed, read_list, read_object, value_end
 from toolfold.errors import ToolFailed
 
 TOO_LONG: Final = "toolfold: the answer has more than can be taken, by its byte limit"
@@ -57,6 +57,9 @@ class Sizes:
         return max(self.message_bytes, 2 * self.large_result_bytes + _ENVELOPE_BYTES)
 
 
+PartKind = Literal["text", "json"]
+
+
 class Spool:
     """One long message, in a file that has no name and is gone when nobody holds it."""
 
@@ -84,7 +87,7 @@ class LargePart:
     text: mmap
     start: int
     end: int
-    kind: Literal["text", "json"]
+    kind: PartKind
 
     @property
     def size(self) -> int:
@@ -131,13 +134,13 @@ class LargeParts:
         """
         text = spool.map()
         try:
-            spans = list(_long_parts(text))
-            rest = spool.size - sum(part.size for part in spans)
-            if rest <= self.sizes.message_bytes:
-                return b"".join(self._marked(text, spans))
-            return _refusal(text)
+            message = _Message(text)
         except Malformed:
             return text[:_PART_BYTES]  # which is no message either
+        rest = spool.size - sum(part.size for part in message.parts)
+        if rest > self.sizes.message_bytes:
+            return _refusal(message.id)
+        return b"".join(self._marked(text, message.parts))
 
     def take(self, value: Any) -> LargePart | None:
         """Return the part that a value of a message stands for, once; None if it is itself.
@@ -170,30 +173,47 @@ class LargeParts:
             self._parts.pop(next(iter(self._parts)))
 
 
-def _long_parts(text: mmap) -> Iterator[LargePart]:
-    """Find the long texts of a tool's answer, and its structured content if that is long."""
-    for message in members(text, 0):
-        if message.key != b"result" or text[message.start : message.start + 1] != b"{":
-            continue
-        for key, start, end in members(text, message.start):
-            if key == b"structuredContent" and end - start > _PART_BYTES:
-                yield LargePart(text, start, end, "json")
-            elif key == b"content" and text[start : start + 1] == b"[":
-                yield from _long_texts(text, start)
+class _Message:
+    """The long texts and structured contents of a message, found in one go."""
 
+    def __init__(self, text: mmap) -> None:
+        self.id: bytes | None = None
+        self.parts: list[LargePart] = []
+        self._text = text
+        read_object(text, 0, self._member)
 
-def _long_texts(text: mmap, start: int) -> Iterator[LargePart]:
-    for block, _ in items(text, start):
-        if text[block : block + 1] == b"{":
-            for key, value, end in members(text, block):
-                is_text = key == b"text" and text[value : value + 1] == b'"'
-                if is_text and end - value > _PART_BYTES:
-                    yield LargePart(text, value, end, "text")
-
-
-def _refusal(text: mmap) -> bytes:
-    for key, start, end in members(text, 0):
+    def _member(self, key: bytes, start: int) -> int:
+        if key == b"result" and self._opens(start, b"{"):
+            return read_object(self._text, start, self._result)
+        end = value_end(self._text, start)
         if key == b"id" and end - start < _PART_BYTES:
-            error = json.dumps({"code": -32_000, "message": TOO_LONG})
-            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (text[start:end], error.encode())
-    raise Malformed
+            self.id = self._text[start:end]
+        return end
+
+    def _result(self, key: bytes, start: int) -> int:
+        if key == b"content" and self._opens(start, b"["):
+            return read_list(self._text, start, self._block)
+        return self._value(start, "json" if key == b"structuredContent" else None)
+
+    def _block(self, start: int) -> int:
+        if self._opens(start, b"{"):
+            return read_object(self._text, start, self._field)
+        return value_end(self._text, start)
+
+    def _field(self, key: bytes, start: int) -> int:
+        is_text = key == b"text" and self._opens(start, b'"')
+        return self._value(start, "text" if is_text else None)
+
+    def _value(self, start: int, kind: PartKind | None) -> int:
+        end = value_end(self._text, start)
+        if kind is not None and end - start > _PART_BYTES:
+            self.parts.append(LargePart(self._text, start, end, kind))
+        return end
+
+    def _opens(self, start: int, character: bytes) -> bool:
+        return self._text[start : start + 1] == character
+
+
+def _refusal(request: bytes | None) -> bytes:
+    error = json.dumps({"code": -32_000, "message": TOO_LONG})
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request or b"null", error.encode())

@@ -246,7 +246,10 @@ def _lines(file: BinaryIO) -> Iterator[str]:
     first = True
     while line := file.readline(_RECORD_CHARS + 1):
         if len(line) > _RECORD_CHARS:
-            raise BadInput(f"A line of the file has more than {_RECORD_CHARS:,} bytes.")
+            raise BadInput(
+                f"A line of the file has more than {_RECORD_CHARS:,} bytes: "
+                "use workspace.read(path, offset, size)."
+            )
         yield line.decode("utf-8-sig" if first else "utf-8", "replace")
         first = False
 

@@ -15,6 +15,7 @@ from toolfold.workspace.workspace import Workspace
 
 ROOT: Final = "/workspace"
 _LISTED: Final = 1_000
+_SAMPLE_BYTES: Final = 200
 
 _PATH: Final[JsonObject] = {"type": "string", "description": "such as /workspace/orders.csv"}
 _AT: Final[JsonObject] = {
@@ -149,14 +150,15 @@ def described(workspace: Workspace, path: str) -> JsonObject:
 
     Raises:
         OSError: It cannot be opened.
-        BadInput: It is not what its beginning says.
     """
     size = workspace.stat(path).size
     with workspace.opened(path) as file:
         try:
             shape = shape_of_file(file, path)
         except BadInput as error:
-            shape = {"type": "text", "note": str(error)}
+            file.seek(0)
+            sample = file.read(_SAMPLE_BYTES).decode("utf-8", "replace")
+            shape = {"type": "text", "note": str(error), "sample": sample}
     return {"path": f"{ROOT}/{path}", **shape, "bytes": size}
 
 
