@@ -13,6 +13,7 @@ import anyio
 import mcp_types as types
 
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.large import Sizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.search.meaning import Meaning
@@ -51,7 +52,9 @@ class NullUpstream(Upstream):
             log_file=directory / "null.log",
             connect_timeout_s=1.0,
             start=Start(directory=directory, path=""),
-            max_result_bytes=Limits().result_bytes,
+            sizes=Sizes(
+                result_bytes=Limits().result_bytes, large_result_bytes=Limits().result_bytes
+            ),
         )
         text = types.TextContent(type="text", text=json.dumps(answer))
         self._answer = types.CallToolResult(content=[text], structured_content=answer)

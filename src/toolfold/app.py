@@ -9,9 +9,11 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import anyio
+import anyio.to_thread
 
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.large import Sizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.orphans import Children
@@ -57,11 +59,14 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
-from toolfold.mounts import built_in_tools
+from toolfold.mounts import MODULE, built_in_tools
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
+from toolfold.workspace.usage import Quota
+from toolfold.workspace.verbs import WorkspaceVerbs
+from toolfold.workspace.workspace import Workspace
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
@@ -78,6 +83,7 @@ class App:
     tiers: Tiers
     sessions: Sessions
     pinned: PinnedCalls
+    workspace: Workspace
     shared: "Shared"
 
 
@@ -107,6 +113,11 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     logs = config.directories.state / "logs"
 
     children = Children(config.directories.state)
+    sizes = Sizes(
+        result_bytes=settings.limits.result_bytes,
+        large_result_bytes=settings.limits.large_result_bytes,
+        spool_directory=config.directories.cache / "answers",
+    )
 
     def make(server: ServerConfig, start: Start, digest: str) -> Upstream:
         upstream = Upstream(
@@ -116,7 +127,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
             logins=logins,
             log_file=logs / f"{_file_name(server.name)}-{digest}.log",
             connect_timeout_s=settings.connect_timeout_s,
-            max_result_bytes=settings.limits.result_bytes,
+            sizes=sizes,
         )
         upstream.on_connected = children.note
         return upstream
@@ -173,6 +184,8 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         catalog.refresh()
         checker.use(modules(catalog))
 
+    workspace = open_workspace(config)
+    files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes)
     start = Start(directory=config.start_directory, path=config.search_path, home=config.home)
     with ExitStack() as leases:
         upstreams = [
@@ -182,9 +195,10 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ]
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, guest_place(config)),
+            built_ins=_built_ins(shared.memories, guest_place(config), files),
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
+            max_large_bytes=limits.large_result_bytes,
         )
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
@@ -208,6 +222,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             waiting=shared.waiting,
             journal=shared.journal,
             sessions=sessions,
+            workspace=workspace,
         )
         async with (
             checker.running(),
@@ -226,6 +241,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 tiers=tiers,
                 sessions=sessions,
                 pinned=PinnedCalls(catalog, shared.journal),
+                workspace=workspace,
                 shared=shared,
             )
             background.cancel_scope.cancel()
@@ -234,6 +250,15 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
 async def _warm(cpython: CPythonSandbox) -> None:
     with suppress(RunCrashed):  # whoever runs code will hear of it
         await cpython.warm()
+
+
+def open_workspace(config: Config) -> Workspace:
+    """Return the files that outlive the runs of a configuration."""
+    limits = config.settings.limits
+    quota = Quota(
+        bytes=limits.workspace_bytes, files=limits.workspace_files, file_bytes=limits.file_bytes
+    )
+    return Workspace(config.workspace, quota)
 
 
 def guest_place(config: Config) -> Place:
@@ -315,7 +340,7 @@ async def _open_memory(
         yield make
 
 
-def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
+def _built_ins(memories: Memories, place: Place, files: WorkspaceVerbs) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
@@ -325,8 +350,16 @@ def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
 
         return answer
 
+    async def look_at_files(name: str, arguments: JsonObject) -> Any:
+        return await anyio.to_thread.run_sync(files.call, name, arguments)
+
     return [
-        BuiltIn(name=module, tools=tools, answer=answer_in(module), show=as_text)
+        BuiltIn(
+            name=module,
+            tools=tools,
+            answer=look_at_files if module == MODULE else answer_in(module),
+            show=as_text,
+        )
         for module, tools in built_in_tools().items()
     ]
 

@@ -17,6 +17,7 @@ import anyio
 import httpx2
 
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.large import Sizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins
@@ -73,7 +74,7 @@ async def connected(config: Config) -> AsyncIterator[Catalog]:
         logins=Logins(config.directories),
         log_file=Path(os.devnull),
         connect_timeout_s=60,
-        max_result_bytes=1_000_000,
+        sizes=Sizes(result_bytes=1_000_000, large_result_bytes=1_000_000),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)

@@ -1,9 +1,11 @@
 """All tools of all upstreams: list, find, describe, call."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import anyio
 import mcp_types as types
@@ -15,7 +17,7 @@ from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Answer, Blob, size_of, to_answer
+from toolfold.catalog.results import Answer, Blob, LargeAnswer, large_answer, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
@@ -40,6 +42,18 @@ class ServerStatus:
     """How many it is known to list, with templates."""
 
 
+class Keep(Protocol):
+    """Takes what is no value, and returns what stands for it."""
+
+    def blob(self, blob: Blob) -> Json:
+        """Take an image or a binary."""
+        ...
+
+    async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
+        """Take what is too large."""
+        ...
+
+
 class Catalog:
     """The tools of every upstream, under the names that guest code uses."""
 
@@ -50,7 +64,9 @@ class Catalog:
         built_ins: Iterable[BuiltIn] = (),
         faults: Iterable[ConfigFault | ServerFault] = (),
         max_result_bytes: int,
+        max_large_bytes: int = 0,
     ) -> None:
+        self._max_large_bytes = max_large_bytes
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._built_ins = {module.name: module for module in built_ins}
         faults = list(faults)
@@ -180,11 +196,13 @@ class Catalog:
         tool: Tool,
         arguments: JsonObject,
         *,
-        keep: Callable[[Blob], Json],
+        keep: Keep,
         on_wait: OnWait,
         ask: Ask | None = None,
     ) -> Answer:
         """Call a tool; what its server asks the user meanwhile goes to `ask`.
+
+        `keep` takes images, binaries and what is too large to be a value.
 
         Raises:
             UpstreamError: The server failed, or the tool did.
@@ -195,11 +213,22 @@ class Catalog:
             return answer
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
-        answer = to_answer(tool, result, keep)
-        self._refuse_if_large(tool, answer.size)
+        result, large = large_answer(
+            result, upstream.parts.take, keep.blob, max_bytes=self._max_result_bytes
+        )
+        if large is not None:
+            return await self._kept(tool, large, keep)
+        answer = to_answer(tool, result, keep.blob)
+        if answer.size > self._max_result_bytes:  # as structured content alone
+            text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
+            return await self._kept(tool, LargeAnswer(len(text), lambda: [text]), keep)
         if tool.listed.output_schema is None:
             upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
+
+    async def _kept(self, tool: Tool, large: LargeAnswer, keep: Keep) -> Answer:
+        self._refuse_if_large(tool, large.size, self._max_large_bytes)
+        return Answer(await keep.large(tool, large), large.size)
 
     async def forward(
         self, tool: Tool, arguments: JsonObject, *, ask: Ask | None = None
@@ -217,15 +246,19 @@ class Catalog:
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), ask=ask)
-        self._refuse_if_large(tool, size_of(result))
+        result, large = large_answer(
+            result, upstream.parts.take, lambda _blob: None, max_bytes=self._max_result_bytes
+        )
+        self._refuse_if_large(tool, large.size if large else size_of(result))
         blocks = [outward(tool.module, block) for block in result.content]
         return result.model_copy(update={"content": blocks})
 
-    def _refuse_if_large(self, tool: Tool, size: int) -> None:
-        if size > self._max_result_bytes:
+    def _refuse_if_large(self, tool: Tool, size: int, most: int = 0) -> None:
+        most = most or self._max_result_bytes
+        if size > most:
             raise ToolFailed(
                 f"{tool.path} answered with {size:,} characters; at most "
-                f"{self._max_result_bytes:,} are taken. Ask for less: a page, fewer fields."
+                f"{most:,} are taken. Ask for less: a page, fewer fields."
             )
 
     def describe(self, tool: Tool) -> str:

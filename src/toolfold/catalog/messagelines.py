@@ -1,9 +1,11 @@
 """Bytes into lines, and lines into messages of MCP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import mcp_types as types
 from mcp.shared.message import SessionMessage
+
+from toolfold.catalog.large import Spool
 
 
 class LineTooLong(Exception):
@@ -11,14 +13,17 @@ class LineTooLong(Exception):
 
 
 class Lines:
-    """Cuts what arrives into lines; a long one is kept in pieces until it is whole."""
+    """Cuts what arrives into lines; a long one is kept in pieces, a very long one in a file."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, spool_bytes: int, spool: Callable[[], Spool]) -> None:
         self._max_bytes = max_bytes
+        self._spool_bytes = spool_bytes
+        self._make_spool = spool
+        self._spool: Spool | None = None
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
+    def feed(self, chunk: bytes) -> Iterator[bytes | Spool]:
         """Yield the lines that are whole now.
 
         Raises:
@@ -27,15 +32,23 @@ class Lines:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._add(end)
-            yield b"".join(self._pieces)
-            self._pieces, self._size = [], 0
+            yield self._spool or b"".join(self._pieces)
+            self._pieces, self._size, self._spool = [], 0, None
         self._add(rest)
 
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_bytes:
             raise LineTooLong
-        self._pieces.append(piece)
+        if self._spool is None and self._size > self._spool_bytes:
+            self._spool = self._make_spool()
+            for earlier in self._pieces:
+                self._spool.add(earlier)
+            self._pieces = []
+        if self._spool is None:
+            self._pieces.append(piece)
+        else:
+            self._spool.add(piece)
 
 
 def parse_message(line: bytes) -> SessionMessage | Exception:

@@ -1,18 +1,24 @@
 """What a tool answered, as a value that code can work with."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import mcp_types as types
 
 from toolfold.catalog.binding import wrapped_result
+from toolfold.catalog.large import LargePart
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json
 
 _LONGEST_ERROR_CHARS = 2_000
+
+Take = Callable[[Any], LargePart | None]
+"""Returns what a value of a result stands for; None if it is itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,74 @@ class Answer:
 
     value: Json
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LargeAnswer:
+    """A result that is not parsed, because it is too large to be a value."""
+
+    size: int
+    """About how many bytes it has."""
+    chunks: Callable[[], Iterable[bytes]]
+    """Yields it in UTF-8, piece by piece."""
+    others: tuple[Json, ...] = ()
+    """What came with it and is not text: references."""
+
+
+def large_answer(
+    result: types.CallToolResult, take: Take, keep: Callable[[Blob], Json], *, max_bytes: int
+) -> tuple[types.CallToolResult, LargeAnswer | None]:
+    """Return the result with its parts put in, or what it is if it has more than `max_bytes`.
+
+    Text goes before structured content, which says the same.
+    """
+    blocks = [block for block in result.content if isinstance(block, types.TextContent)]
+    texts = [take(block.text) or block.text for block in blocks]
+    structured = take(result.structured_content)
+    parts = [part for part in (*texts, structured) if isinstance(part, LargePart)]
+    size = sum(len(text) if isinstance(text, str) else text.size for text in texts)
+    if not texts and structured is not None:
+        size = structured.size
+    if result.is_error or size <= max_bytes:
+        return (_restored(result, texts, structured) if parts else result), None
+    others = [block for block in result.content if not isinstance(block, types.TextContent)]
+    told = tuple(_block_value(block, keep) for block in others)
+    chosen: list[LargePart | str | None] = [*texts] or [structured]
+    return result, LargeAnswer(size, partial(_chunks, chosen), told)
+
+
+def _chunks(parts: Iterable[LargePart | str | None]) -> Iterator[bytes]:
+    for number, part in enumerate(parts):
+        if number:
+            yield b"\n"
+        if isinstance(part, LargePart):
+            yield from part.chunks()
+        elif part is not None:
+            yield part.encode("utf-8", "replace")
+
+
+def _restored(
+    result: types.CallToolResult, texts: list[LargePart | str], structured: LargePart | None
+) -> types.CallToolResult:
+    """Put back what was cut out. Of errors that is only their beginning."""
+    words = iter(texts)
+    content = [
+        block.model_copy(update={"text": _text(next(words), result.is_error)})
+        if isinstance(block, types.TextContent)
+        else block
+        for block in result.content
+    ]
+    whole = result.structured_content
+    if structured is not None:
+        whole = None if result.is_error else json.loads(b"".join(structured.chunks()))
+    return result.model_copy(update={"content": content, "structured_content": whole})
+
+
+def _text(part: LargePart | str, is_error: bool) -> str:
+    if isinstance(part, str):
+        return part
+    chunks = islice(part.chunks(), 1) if is_error else part.chunks()
+    return b"".join(chunks).decode("utf-8", "replace")
 
 
 def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], Json]) -> Answer:

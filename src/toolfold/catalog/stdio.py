@@ -12,11 +12,13 @@ from typing import Any, Final, TextIO
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 from anyio.abc import AsyncResource, Process
 from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
+from toolfold.catalog.large import Spool
 from toolfold.catalog.messagelines import Lines, LineTooLong, parse_message
 
 _log = logging.getLogger(__name__)
@@ -32,12 +34,14 @@ async def stdio_streams(
     program: StdioServerParameters,
     *,
     log: TextIO,
-    max_line_bytes: int,
+    lines: Lines,
+    fold: Callable[[Spool], bytes],
     on_too_long: Callable[[], None],
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Run a program for the length of this context; yield the streams that the SDK's client uses.
 
-    A line longer than `max_line_bytes` is told to `on_too_long`, and ends the stream.
+    Of very long lines that is passed on which `fold` makes of them. One that is longer than `lines`
+    allow is told to `on_too_long`, and ends the stream.
 
     Raises:
         OSError: It cannot be started.
@@ -50,7 +54,7 @@ async def stdio_streams(
         start_new_session=True,
     )
     # Nothing is awaited until the tasks are there: a cancellation would leave the program running.
-    talk = _Talk(process, max_line_bytes, on_too_long)
+    talk = _Talk(process, lines, fold, on_too_long)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(talk.hear)
         tasks.start_soon(talk.tell)
@@ -66,12 +70,17 @@ class _Talk:
     """What passes between the session and one program."""
 
     def __init__(
-        self, process: Process, max_line_bytes: int, on_too_long: Callable[[], None]
+        self,
+        process: Process,
+        lines: Lines,
+        fold: Callable[[Spool], bytes],
+        on_too_long: Callable[[], None],
     ) -> None:
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
-        self._lines = Lines(max_line_bytes)
+        self._lines = lines
+        self._fold = fold
         self._on_too_long = on_too_long
         self._hearing, self.heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
         self.told, self._telling = anyio.create_memory_object_stream[SessionMessage]()
@@ -92,6 +101,8 @@ class _Talk:
         try:
             while True:
                 for line in self._lines.feed(await self._stdout.receive()):
+                    if isinstance(line, Spool):
+                        line = await anyio.to_thread.run_sync(self._fold, line)
                     await self._hearing.send(parse_message(line))
         except LineTooLong:
             self._on_too_long()

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from toolfold.catalog.large import TOO_LONG, LargeParts
+from toolfold.catalog.messagelines import Lines
 from toolfold.catalog.sse import sse_streams
 from toolfold.catalog.stdio import stdio_streams
 from toolfold.config.paths import make_private
@@ -24,13 +26,6 @@ _OVERLOADED = frozenset({429, 503})
 _DEFAULT_RETRY_AFTER_S = 1.0
 _LONGEST_RETRY_AFTER_S = 60.0
 _LAST_WORDS_CHARS = 400
-_LONGEST_ESCAPE: Final = 6
-_ENVELOPE_BYTES: Final = 64 * 1024
-
-
-def wire_bytes(result_bytes: int) -> int:
-    """Return how long one message may be that holds a result: each character may be escaped."""
-    return _LONGEST_ESCAPE * result_bytes + _ENVELOPE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +54,16 @@ class Line:
         on_end: Callable[[], None],
         auth: httpx2.Auth | None,
         *,
-        max_message_bytes: int,
+        parts: LargeParts,
     ) -> None:
         self._config = config
+        self._parts = parts
         self._auth = auth
         self._start = start
         self._log_file = log_file
         self._on_end = on_end
-        self.max_message_bytes = max_message_bytes
+        is_program = config.transport == "stdio"
+        self.max_message_bytes = parts.sizes.line_bytes if is_program else parts.sizes.message_bytes
         self.has_overflowed = False
         """Whether it ended because one message was longer than that."""
         self.busy_until = 0.0
@@ -107,8 +104,13 @@ class Line:
         )
         if sys.platform == "win32":  # groups of processes are another matter there
             return stdio_client(program, errlog=log)
+        sizes = self._parts.sizes
         return stdio_streams(
-            program, log=log, max_line_bytes=self.max_message_bytes, on_too_long=self._overflow
+            program,
+            log=log,
+            lines=Lines(sizes.line_bytes, sizes.result_bytes, self._parts.spool),
+            fold=self._parts.fold,
+            on_too_long=self._overflow,
         )
 
     def _open_log(self) -> TextIO:
@@ -182,6 +184,8 @@ async def http_streams(
 
 def is_too_long(message: str) -> bool:
     """Whether an error that the SDK made out of a failed response says that it was too long."""
+    if message == TOO_LONG:
+        return True
     return "byte limit" in message and message.startswith(("SSE stream failed", "Failed to parse"))
 
 

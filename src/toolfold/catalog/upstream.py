@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from toolfold.catalog.errands import AnswerT, Errand
 from toolfold.catalog.flights import Flights
+from toolfold.catalog.large import LargeParts, Sizes
 from toolfold.catalog.listing import ListingCache, listed_tool
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.login.stored import StoredLogin
@@ -29,7 +30,7 @@ from toolfold.catalog.observed import ObservedShapes
 from toolfold.catalog.offers import KnownOffers, Offers
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import Line, Start, is_too_long, wire_bytes
+from toolfold.catalog.transport import Line, Start, is_too_long
 from toolfold.catalog.trouble import Trouble, first_line
 from toolfold.catalog.turns import Turn, Turns
 from toolfold.config.harmless import address
@@ -68,7 +69,7 @@ class Upstream:
         logins: Logins,
         log_file: Path,
         connect_timeout_s: float,
-        max_result_bytes: int,
+        sizes: Sizes,
     ) -> None:
         self.config = config
         self.listeners: list[Callable[[], None]] = []
@@ -81,6 +82,8 @@ class Upstream:
         self._hash = config_hash(config)
         self.shapes = ObservedShapes(cache.sibling("shapes", self._hash))
         """What its tools were seen to return."""
+        self.parts = LargeParts(sizes)
+        """What of its answers is kept in files."""
         self._start = start
         self._login = StoredLogin(config, logins) if config.may_log_in else None
         self._new_line = partial(
@@ -90,16 +93,14 @@ class Upstream:
             log_file,
             self._lose,
             self._login,
-            max_message_bytes=wire_bytes(max_result_bytes),
+            parts=self.parts,
         )
         self._line = self._new_line()
         self._connect_timeout_s = connect_timeout_s
         self._state: Literal["idle", "connecting", "online", "closing"] = "idle"
         self._client: Client | None = None
-        self._wanted = anyio.Event()
-        self._settled = anyio.Event()
-        self._lost = anyio.Event()
-        self._relist = anyio.Event()
+        self._wanted, self._settled = anyio.Event(), anyio.Event()
+        self._lost, self._relist = anyio.Event(), anyio.Event()
         self._failures = 0
         self._retry_at = self._next_slot = 0.0
         self._listing = cache.load(self._hash)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,15 @@ def project_name(project: Path | None) -> str:
         return "default"
     digest = hashlib.sha256(os.fsencode(project)).hexdigest()[:8]
     return f"{project.name or 'root'}-{digest}"
+
+
+def workspace_place(directories: Directories, project: Path | None, tenant: str) -> Path:
+    """Return where the files of a project are kept, or those of a namespace that has keys."""
+    if not tenant:
+        return directories.data / "projects" / project_name(project)
+    digest = hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    words = re.sub(r"[^A-Za-z0-9_-]+", "-", tenant)[:32]
+    return directories.data / "namespaces" / f"{words}-{digest}"
 
 
 def project_server_file(project: Path) -> Path | None:

@@ -43,7 +43,7 @@ from toolfold.config.layers import (
     read_toml,
     tighten,
 )
-from toolfold.config.paths import Directories, find_project, project_name
+from toolfold.config.paths import Directories, find_project, project_name, workspace_place
 from toolfold.config.serverfile import Surroundings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
 from toolfold.errors import ConfigError
@@ -91,7 +91,19 @@ class Limits:
     """Size of such a value."""
 
     result_bytes: int = 5_000_000
-    """Size of one tool result; a larger one is refused."""
+    """Size of one tool result; a larger one becomes a file in the workspace."""
+
+    large_result_bytes: int = 256 * _MIB
+    """Size of such a file; a still larger result is refused."""
+
+    workspace_bytes: int = 1024 * _MIB
+    """What all files of a project's workspace may hold together."""
+
+    workspace_files: int = 10_000
+    """Files and directories in it."""
+
+    file_bytes: int = 256 * _MIB
+    """Size of one of its files."""
 
     ask_s: float = 300.0
     """Time in which the user may answer what a server asks; the run's wall time stands still."""
@@ -230,6 +242,14 @@ class Config:
     settings: Settings
     sources: tuple[Path, ...]
     """The files that were read, in the order of reading."""
+
+    tenant: str = ""
+    """The namespace whose keys this is for; none for the user's own."""
+
+    @property
+    def workspace(self) -> Path:
+        """Where files that outlive runs are kept; its directory is of that name."""
+        return workspace_place(self.directories, self.project, self.tenant)
 
     @property
     def namespace(self) -> str:

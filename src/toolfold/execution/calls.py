@@ -16,6 +16,7 @@ from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
 from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.keeping import Keeping
 from toolfold.execution.replay import Answered, Replay
 from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
@@ -56,6 +57,7 @@ class Calls:
         on_progress: OnProgress,
         *,
         origin: Origin,
+        keeping: Keeping,
         replay: Replay | None = None,
     ) -> None:
         self.tally = Tally()
@@ -69,15 +71,15 @@ class Calls:
         self._caching = Caching(answerers.cache)
         self._origin = origin
         self._replay = replay
+        self._keeping = keeping
         self._has_own_progress = False
-        self._blobs: dict[str, Blob] = {}
         self._waited_s: dict[str, float] = {}
 
     async def call(self, call: GuestCall) -> Json:
         """Answer one call of guest code."""
         match call.function:
             case "show":
-                return self._show(call)
+                return await self._show(call)
             case "progress":
                 return self._note_progress(call)
             case caching.GET | caching.PUT:
@@ -120,8 +122,9 @@ class Calls:
         if not tool.listed.read_only:
             journaled.intend()
         answer = await self._catalog.call(
-            tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
+            tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
         )
+        await self._keeping.save_blobs()
         return answer.value
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
@@ -129,7 +132,10 @@ class Calls:
         if (answered := self._replayed(journaled)) is not None:
             value: Json = answered.value
             return value
-        return await self._discovery.read(journaled.arguments, keep=self._keep, ask=self.ask)
+        keep = self._keeping.blob
+        value = await self._discovery.read(journaled.arguments, keep=keep, ask=self.ask)
+        await self._keeping.save_blobs()
+        return value
 
     def _replayed(self, journaled: JournaledCall) -> Answered | None:
         """Return how an earlier attempt of this run had the call answered; None if it had not."""
@@ -164,20 +170,10 @@ class Calls:
         self._journaled.progress(done, total, note)
         return None
 
-    def _keep(self, blob: Blob) -> Json:
-        """Keep an image or a binary here; guest code gets a reference to it."""
-        kind = blob.mime_type.partition("/")[0]
-        name = f"{kind}_{len(self._blobs) + 1}"
-        self._blobs[name] = blob
-        return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
-
-    def _show(self, call: GuestCall) -> Json:
-        reference = call.args[0] if len(call.args) == 1 else None
-        name = reference.get("blob") if isinstance(reference, dict) else reference
-        blob = self._blobs.get(name) if isinstance(name, str) else None
-        if blob is None or not blob.mime_type.startswith("image/"):
-            raise BadCall("show() takes an image that a tool returned in this run.")
-        self.shown.append(blob)
+    async def _show(self, call: GuestCall) -> Json:
+        if len(call.args) != 1:
+            raise BadCall("show() takes one image.")
+        self.shown.append(await self._keeping.image(call.args[0]))
         return None
 
     def _note_wait(self, why: str, seconds: float) -> None:

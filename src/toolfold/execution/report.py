@@ -1,6 +1,5 @@
 """What the model reads after a run."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 
 from toolfold.catalog.results import Blob
 from toolfold.execution.gaps import Unsupported
+from toolfold.execution.overflow import Kept, Saved, render
 from toolfold.execution.review import Finding
 from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import Json
@@ -110,13 +110,23 @@ class Tally:
         )
 
 
-def success_text(outcome: GuestOutcome, waits: Iterable[str], *, max_chars: int) -> str:
-    """What was printed, then the value of the last line."""
-    parts = [_printed(outcome), render(outcome.value)]
+def success_text(
+    outcome: GuestOutcome, waits: Iterable[str], saved: Saved, *, max_chars: int
+) -> str:
+    """What was printed, then the value of the last line; of what was saved, a preview."""
+    room = max_chars // (2 * max(1, len(saved.notes)))
+    printed = _previewed(_printed(outcome), saved.output, room)
+    parts = [printed, _previewed(render(outcome.value), saved.value, room)]
     text = "\n".join(part for part in parts if part)
     if not text:
         text = "The code ran and printed nothing. Print what you want to see, or end with it."
-    return _with_notes(shorten(text, max_chars), waits)
+    return _with_notes(text, waits)
+
+
+def _previewed(text: str, kept: Kept | None, room: int) -> str:
+    if kept is None:
+        return text
+    return f"{shorten(text, room, hint='')}\n{kept.words}"
 
 
 def failure_text(
@@ -197,16 +207,7 @@ def completed_text(counts: Iterable[ToolCount]) -> str:
     return text
 
 
-def render(value: Json) -> str:
-    """Return a value as a model reads it best: text as it is, other values as compact JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def shorten(text: str, max_chars: int) -> str:
+def shorten(text: str, max_chars: int, *, hint: str = "; print a summary instead") -> str:
     """Keep the head and the tail of a text that is too long, and say what was left out."""
     if len(text) <= max_chars:
         return text
@@ -214,8 +215,8 @@ def shorten(text: str, max_chars: int) -> str:
     tail = max_chars - head
     left_out = len(text) - head - tail
     return (
-        f"{text[:head]}\n... {left_out:,} of {len(text):,} characters left out; "
-        f"print a summary instead ...\n{text[-tail:]}"
+        f"{text[:head]}\n... {left_out:,} of {len(text):,} characters left out{hint} ...\n"
+        f"{text[-tail:]}"
     )
 
 

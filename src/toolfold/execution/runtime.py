@@ -20,7 +20,9 @@ from toolfold.execution.bindings import bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.keeping import Keeping
 from toolfold.execution.moving import pack_up, refuse_to_leave
+from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
@@ -40,6 +42,8 @@ from toolfold.sandbox.sandbox import (
     State,
     close_parked,
 )
+from toolfold.sandbox.trees import ReadOnlyTree, Roots
+from toolfold.workspace.workspace import Workspace
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
@@ -76,9 +80,11 @@ class Runtime:
         waiting: WaitingRuns,
         journal: Journal,
         sessions: Sessions,
+        workspace: Workspace,
     ) -> None:
         self._answerers = answerers
         self._catalog = answerers.catalog
+        self._workspace = workspace
         self._waiting = waiting
         self._journal = journal
         self._tiers = tiers
@@ -201,11 +207,13 @@ class Runtime:
             missed = self._tiers.missed(plan, self._catalog.modules)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
+        keeping = Keeping(self._workspace, journaled.id)
         calls = Calls(
             self._answerers,
             journaled,
             told.on_progress,
             origin=told.origin,
+            keeping=keeping,
             replay=told.replay,
         )
         try:
@@ -219,8 +227,9 @@ class Runtime:
             return await self._journaled(code, held, journaled, told)
         self._catalog.save_shapes()
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
+        saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
         notes = (*held.notes, *_replayed(told.replay))
-        return self._shape(plan, outcome, tier, calls, clock, notes)
+        return self._shape(plan, outcome, tier, calls, clock, saved, notes)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -289,7 +298,8 @@ class Runtime:
         beginning = Beginning(state=state, seed=calls.seed, clock=calls.read_clock)
         names = frozenset({*_NAMES, *self._aliases(plan)})
         sandbox = self._tiers.sandbox(tier)
-        files = StubFiles(self._catalog)
+        stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
+        files = Roots({"servers": stubs, "workspace": self._workspace})
         known = modules(self._catalog)
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
@@ -319,24 +329,25 @@ class Runtime:
             raise refuse_to_leave(plan, luggage.left)
         return luggage.programs
 
-    def _shape(
+    def _shape(  # noqa: PLR0913  # all that is known of a run
         self,
         plan: Plan,
         outcome: GuestOutcome,
         tier: Tier,
         calls: Calls,
         clock: "_Clock",
+        saved: Saved,
         notes: tuple[str, ...],
     ) -> RunResult:
         counts, waits = calls.tally.counts(), (*calls.waits, *notes)
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:
-            text = report.success_text(outcome, waits, max_chars=max_chars)
+            text = report.success_text(outcome, waits, saved, max_chars=max_chars)
             error = None
         else:
             text = report.failure_text(
-                outcome, plan.source, counts, waits, max_chars=max_chars, tier=tier
+                outcome, plan.source, counts, (*waits, *saved.notes), max_chars=max_chars, tier=tier
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")

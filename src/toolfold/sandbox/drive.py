@@ -17,8 +17,9 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.failures import failure_of
-from toolfold.sandbox.files import ReadOnlyFiles
+from toolfold.sandbox.files import MontyFiles
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome
+from toolfold.sandbox.trees import WORKSPACE
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
 _FILE_NAME: Final = "<python-input-{}>"  # what the interpreter calls the source of a program
@@ -34,7 +35,7 @@ class Host(NamedTuple):
     """What the host offers besides modules: functions that need no import, and files."""
 
     names: frozenset[str]
-    files: ReadOnlyFiles | None
+    files: MontyFiles | None
     clock: Callable[[], float] = time.time
 
 
@@ -101,6 +102,9 @@ class Drive:
             )
         except monty.MontyError as error:
             failure = self._stop or failure_of(error, self._limits)
+        finally:
+            if self._host.files:
+                self._host.files.finish()
         elapsed = time.perf_counter() - started
         return GuestOutcome(
             output=self._output.text,
@@ -113,9 +117,14 @@ class Drive:
 
     def _complete(self, source: str) -> monty.MontyComplete:
         self._source = source.encode()
+        files = self._host.files
+        is_first = len(self._awaited) == 1  # later programs are where an earlier one went
         snapshot = self._resume(
             lambda: self._native.feed_start(
-                source, print_callback=self._output.write, os=self._host.files
+                source,
+                print_callback=self._output.write,
+                os=files,
+                cwd=WORKSPACE if files and is_first else None,
             )
         )
         while not isinstance(snapshot, monty.MontyComplete):

@@ -28,7 +28,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import RunError, StateLost, ToolfoldError, ValueRejected
 from toolfold.sandbox.drive import Drive, Host
 from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
-from toolfold.sandbox.files import ReadOnlyFiles
+from toolfold.sandbox.files import MontyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
     ANEW,
@@ -111,7 +111,7 @@ class MontySandbox:
                 if beginning.state is not None:
                     state = _frozen(beginning.state)
                     await anyio.to_thread.run_sync(_load, native, state, limiter=self._threads)
-                handler = ReadOnlyFiles(files) if files else None
+                handler = MontyFiles(files) if files else None
                 host = Host(names, handler, beginning.clock)
                 yield MontySession(native, self._limits, host, self._threads, beginning.state)
             finally:

@@ -79,15 +79,84 @@ class GuestOutcome:
     waiting_s: float = 0.0
 
 
-class GuestFiles(Protocol):
-    """A tree of texts that guest code can read with `open`. Paths are absolute."""
+class FileStatus(Protocol):
+    """What is known of a file or a directory without reading it."""
 
-    def entries(self, path: str) -> Sequence[str] | None:
-        """Return the names in a directory; None if there is no such directory."""
+    @property
+    def is_dir(self) -> bool: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def changed_at(self) -> float: ...
+
+
+class FileDraft(Protocol):
+    """A file that is being written, and that nobody sees until it is finished."""
+
+    def write(self, content: bytes, offset: int | None = None) -> None:
+        """Write at `offset`, by default at the end."""
         ...
 
-    def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file."""
+    def truncate(self, size: int) -> None:
+        """Give it another length."""
+        ...
+
+    def finish(self) -> None:
+        """Put it in its place. If that fails, it is gone."""
+        ...
+
+    def discard(self) -> None:
+        """Remove it."""
+        ...
+
+
+class GuestFiles(Protocol):
+    """A tree of files for guest code. What cannot be done raises an `OSError` with our words."""
+
+    def stat(self, path: str) -> FileStatus:
+        """Return the status of a file or directory."""
+        ...
+
+    def entries(self, path: str) -> Sequence[tuple[str, FileStatus]]:
+        """Return what is in a directory."""
+        ...
+
+    def read(self, path: str, offset: int, size: int) -> bytes:
+        """Return at most `size` bytes of a file from `offset` on."""
+        ...
+
+    def create(self, path: str) -> FileDraft:
+        """Begin a file that replaces any at `path` once it is finished."""
+        ...
+
+    def make(self, path: str) -> None:
+        """Make an empty file where there is none."""
+        ...
+
+    def write(self, path: str, content: bytes, offset: int | None = None) -> None:
+        """Write into a file that is there, at `offset` or else at its end."""
+        ...
+
+    def truncate(self, path: str, size: int) -> None:
+        """Give a file another length."""
+        ...
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file."""
+        ...
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+        ...
+
+    def rename(self, path: str, target: str) -> None:
+        """Give a file or directory another name."""
         ...
 
 
@@ -176,7 +245,7 @@ class Sandbox(Protocol):
     ) -> AbstractAsyncContextManager[Session]:
         """Open a session.
 
-        It can import `modules`, call `names` without importing them, and read `files`.
+        It can import `modules`, call `names` without importing them, and use `files`.
 
         Raises:
             StateLost: It cannot go on with the state that it was given.

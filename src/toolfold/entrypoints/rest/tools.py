@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toolfold.app import App
 from toolfold.catalog.binding import bind
-from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.results import Blob
+from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,
@@ -18,7 +18,8 @@ from toolfold.entrypoints.rest.operations import (
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.journal import JournaledRun
-from toolfold.execution.report import render
+from toolfold.execution.keeping import Keeping
+from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _DISCOVERED: Final = 1
@@ -161,7 +162,7 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
     result: Json = None
     code = f"# A client called {tool.path} over REST."
     with journal.begin(visit.origin, code, kind="request") as run:
-        call = _Call(visit.app.catalog, run)
+        call = _Call(visit.app, run)
         try:
             result = await call.answer(tool, given)
         except ToolfoldError as error:
@@ -176,8 +177,9 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
 class _Call:
     """One call, as it happens. Images and binaries come beside its result."""
 
-    def __init__(self, catalog: Catalog, run: JournaledRun) -> None:
-        self._catalog = catalog
+    def __init__(self, app: App, run: JournaledRun) -> None:
+        self._catalog = app.catalog
+        self._keeping = Keeping(app.workspace, run.id)
         self._run = run
         self.blobs: JsonObject = {}
 
@@ -186,12 +188,17 @@ class _Call:
         with self._run.call(tool.path, given) as journaled:
             journaled.arguments = bind(tool, (), given)
             answer = await self._catalog.call(
-                tool, journaled.arguments, keep=self._keep, on_wait=lambda _why, _seconds: None
+                tool, journaled.arguments, keep=self, on_wait=lambda _why, _seconds: None
             )
             journaled.answer = answer.value
         return plain(answer.value)
 
-    def _keep(self, blob: Blob) -> Json:
+    async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
+        """Have a file made of what is too large; it can be fetched by its path."""
+        return await self._keeping.large(tool, answer)
+
+    def blob(self, blob: Blob) -> Json:
+        """Take an image or a binary."""
         name = f"{blob.mime_type.partition('/')[0]}_{len(self.blobs) + 1}"
         self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
         return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}

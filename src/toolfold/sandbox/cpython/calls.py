@@ -107,6 +107,13 @@ class Caller:
         self._bridge.send(kind, write_json([call_id, *items]))
         return self._bridge.wait_for(call_id)
 
+    def ask_file(self, *question: Any) -> Any:
+        """Ask the host for a file."""
+        *head, content = question
+        call_id = self._bridge.next_id()
+        self._bridge.send(frames.FILE, frames.write_question([call_id, *head], content))
+        return self._bridge.wait_for(call_id)
+
     def sleep(self, seconds: Any, /) -> None:
         """Stand in for `time.sleep`: the host keeps the time, which is not the code's own."""
         if seconds < 0:

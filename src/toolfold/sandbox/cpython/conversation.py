@@ -14,6 +14,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
+from toolfold.sandbox.cpython.filing import Filing, Question
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
 from toolfold.sandbox.cpython.guestclock import GuestClock
 from toolfold.sandbox.cpython.link import Link
@@ -25,12 +26,13 @@ from toolfold.sandbox.failures import (
     too_long,
     too_much,
 )
-from toolfold.sandbox.sandbox import Failure, GuestCall, GuestFiles, GuestOutcome, Modules
+from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
 _SLACK_NODES: Final = 64
 _QUESTIONS: Final = 256  # a thread waits for its answer before it asks again
-_ASKED_BESIDES: Final = 100_000  # imports and files: far more than any program needs
+_ASKED_BESIDES: Final = 1_000_000  # imports and files: far more than any program needs
+_ASKED_BYTES: Final = 64 << 20  # to be written, by all its threads together
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Offer:
 
     modules: Modules
     names: frozenset[str]
-    files: GuestFiles | None
+    filing: Filing | None
+    """Answers what is asked of files."""
     imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The functions of the modules that were imported so far."""
     paths: set[str] = field(default_factory=set)
@@ -81,7 +84,8 @@ class Conversation:
         self._calls = 0
         self._besides = 0
         self._late_bytes = 0
-        self._questions: deque[tuple[int, str, str]] = deque()
+        self._questions: deque[tuple[int, Question]] = deque()
+        self._asked_bytes = 0
         self._sleeping = 0
         self._slept_s = 0.0
         self._end: bytes | None = None
@@ -228,32 +232,38 @@ class Conversation:
             self.answer(call_id, list(functions))
 
     def _take_file(self, payload: bytes) -> None:
-        call_id, what, path = self._asked(payload, int, str, str)
-        self._questions.append((call_id, what, path))
-        if len(self._questions) > _QUESTIONS:
+        head, content = frames.split_question(payload)
+        call_id, what, path, target, offset, size = self._asked(head, int, str, str, str, int, int)
+        question = Question(what, path, target, offset, size, content)
+        if self._offer.filing is None:
+            raise FrameBreach("a question about files, of which there are none")
+        self._offer.filing.check(question)
+        self._questions.append((call_id, question))
+        self._asked_bytes += len(content)
+        if len(self._questions) > _QUESTIONS or self._asked_bytes > _ASKED_BYTES:
             raise FrameBreach("more questions than it can have threads")
         if len(self._questions) == 1:
-            self._loop.call_soon(self._answer_question)
+            self._answer_question()
 
     def _answer_question(self) -> None:
-        """Answer one question; others have their turn before the next.
+        """Have one question answered beside the loop; others have their turn before the next.
 
         The clock of the guest goes on meanwhile, because it is for the guest that we work.
         """
-        if self._has_ended:
+        assert self._offer.filing is not None  # noqa: S101
+        _, question = self._questions[0]
+        answering = self._loop.run_in_executor(None, self._offer.filing.answer, question)
+        answering.add_done_callback(self._give_answer)
+
+    def _give_answer(self, answering: "asyncio.Future[Any]") -> None:
+        call_id, question = self._questions.popleft()
+        self._asked_bytes -= len(question.content)
+        if self._has_ended or answering.cancelled():
             return
-        call_id, what, path = self._questions.popleft()
-        files = self._offer.files
-        answer: Any = None
-        if files is not None and what == "entries":
-            entries = files.entries(path)
-            answer = None if entries is None else list(entries)
-        elif files is not None:
-            answer = files.read(path)
         self._clock.wait()
-        self.answer(call_id, answer)
+        self.answer(call_id, answering.result())
         if self._questions:
-            self._loop.call_soon(self._answer_question)
+            self._answer_question()
 
     def _asked(self, payload: bytes, *kinds: type) -> list[Any]:
         self._besides += 1

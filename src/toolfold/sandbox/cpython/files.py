@@ -1,6 +1,6 @@
-"""Files that the host makes up, for guest code that opens them as it opens any file.
+"""Files that the host keeps, for guest code that opens them as it opens any file.
 
-What is on the disk comes first; the host is asked for what is not there.
+What opens files in C does not find them: there is nothing on the disk.
 """
 
 import builtins
@@ -8,183 +8,173 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+import sys
+import zlib
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final
 
-_ROOT: Final = "/servers"
+from toolfold.sandbox.cpython.hostfile import Host, opened
+from toolfold.sandbox.cpython.scanning import Entry, Scan
 
-# Every one of them takes a path first.
-_CHANGING: Final = ("chmod", "mkdir", "remove", "rename", "replace", "rmdir", "truncate", "unlink")
+_START: Final = "/workspace"
+_ROOTS: Final = (_START, "/servers")
+_DEVICE: Final = 0x746F6F6C  # of no disk
+_SPECIAL_BITS: Final = 0o7000
 
-Ask = Callable[[str, str], Any]
-"""`entries` or `read`, and a path: the names, the text, or None."""
-
-
-def install(ask: Ask) -> None:
-    """Put the host's files behind those of the disk."""
-    made_up = _MadeUp(ask)
-    builtins.open = io.open = made_up.opening(builtins.open)
-    os.listdir = made_up.listing(os.listdir)
-    os.scandir = made_up.scanning(os.scandir)
-    os.stat = made_up.stating(os.stat)
-    for name in _CHANGING:
-        setattr(os, name, made_up.refusing(getattr(os, name)))
+# What the kernel does with a path, and the host does not.
+_REFUSED: Final = (
+    *("chown", "lchown", "link", "getxattr", "mkfifo", "mknod", "open", "pathconf"),
+    *("readlink", "removexattr", "setxattr", "statvfs", "symlink"),
+)
 
 
-def _path(given: Any) -> str | None:
-    """Return a path that may be the host's: where it has files, and not a descriptor."""
-    if isinstance(given, str | os.PathLike):
-        text = os.fspath(given)
-        if isinstance(text, str) and text.startswith("/"):
-            path = os.path.normpath(text)
-            return path if path == _ROOT or path.startswith(f"{_ROOT}/") else None
-    return None
+def install(host: Host) -> None:
+    """Have the functions that take paths ask the host for what is its own."""
+    files = _Files(host)
+    wrapped = files.wrapped
+    builtins.open = io.open = wrapped(builtins.open, files.open)
+    ours: dict[str, Any] = {
+        **dict.fromkeys(_REFUSED, files.refuse),
+        **dict.fromkeys(("stat", "lstat"), files.stat),
+        **dict.fromkeys(("unlink", "remove"), files.unlink),
+        **dict.fromkeys(("rename", "replace"), files.rename),
+        "listdir": files.listdir,
+        "listxattr": lambda _path, **_: [],
+        "scandir": files.scandir,
+        "access": files.access,
+        "mkdir": files.mkdir,
+        "rmdir": files.rmdir,
+        "truncate": files.truncate,
+        "chmod": files.chmod,
+        "utime": files.utime,
+    }
+    os.chdir = wrapped(files.leaving(os.chdir), files.enter)
+    os.getcwd = files.here
+    os.getcwdb = lambda: os.fsencode(files.here())
+    for name, function in ours.items():
+        setattr(os, name, wrapped(getattr(os, name), function))
+    if shutil := sys.modules.get("shutil"):  # it would remove trees by descriptors
+        shutil._use_fd_functions = False  # type: ignore[attr-defined]  # noqa: SLF001
+    if pathlib := sys.modules.get("pathlib"):  # this too
+        pathlib.Path.touch = wrapped(pathlib.Path.touch, files.touch)
 
 
-class _MadeUp:
-    """Wraps what opens, lists and examines files."""
+class _Files:
+    """Functions as the host does them. Each takes a path that is the host's."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._cwd: str | None = _START
+        self._real_cwd = os.getcwd
 
-    def opening(self, original: Any) -> Any:
-        """Wrap `open`."""
+    def wrapped(self, original: Any, ours: Callable[..., Any]) -> Any:
+        """Return a function that does what `ours` does to paths of the host."""
 
-        def open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:  # noqa: A001
-            try:
-                return original(file, mode, *args, **kwargs)
-            except OSError:
-                path = _path(file)
-                if path is None:
-                    raise
-                text = self._read(path, mode)
-                if text is None:
-                    raise
-            content = io.BytesIO(text.encode())
-            return content if "b" in mode else io.TextIOWrapper(content, encoding="utf-8")
+        @wraps(original)
+        def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+            whole = self._path(path) if kwargs.get("dir_fd") is None else None
+            if whole is None:
+                return original(path, *args, **kwargs)
+            return ours(whole, *args, **kwargs)
 
-        return open
+        return function
 
-    def listing(self, original: Any) -> Any:
-        """Wrap `os.listdir`."""
+    def open(self, path: str, *args: Any, **kwargs: Any) -> Any:
+        return opened(self._host, path, *args, **kwargs)
 
-        def listdir(path: Any = ".") -> Any:
-            try:
-                return original(path)
-            except OSError:
-                entries = self._entries(path)
-                if entries is None:
-                    raise
-                return entries
+    def listdir(self, path: str) -> list[str]:
+        return [name for name, *_ in self._host.ask("entries", path)]
 
-        return listdir
+    def scandir(self, path: str) -> Scan:
+        found = self._host.ask("entries", path)
+        return Scan([Entry(path, name, _result(f"{path}/{name}", *each)) for name, *each in found])
 
-    def scanning(self, original: Any) -> Any:
-        """Wrap `os.scandir`."""
+    def stat(self, path: str, **_: Any) -> os.stat_result:
+        return _result(path, *self._host.ask("stat", path))
 
-        def scandir(path: Any = ".") -> Any:
-            try:
-                return original(path)
-            except OSError:
-                entries = self._entries(path)
-                if entries is None:
-                    raise
-                return _Scan([_Entry(os.path.join(path, name)) for name in entries])
+    def access(self, path: str, mode: int, **_: Any) -> bool:
+        try:
+            is_dir = stat.S_ISDIR(self.stat(path).st_mode)
+        except OSError:
+            return False
+        may_write = path.startswith(_START)
+        return (may_write or not mode & os.W_OK) and (is_dir or not mode & os.X_OK)
 
-        return scandir
+    def touch(self, path: str, mode: int = 0o666, exist_ok: bool = True) -> None:  # noqa: ARG002
+        try:
+            self._host.ask("make", path)
+        except FileExistsError:
+            if not exist_ok:
+                raise
 
-    def stating(self, original: Any) -> Any:
-        """Wrap `os.stat`."""
+    def mkdir(self, path: str, *_: Any, **__: Any) -> None:
+        self._host.ask("mkdir", path)
 
-        def examine(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
-            try:
-                found: os.stat_result = original(path, *args, **kwargs)
-            except OSError:
-                mode, size = self._kind(_path(path))
-                if not mode:
-                    raise
-                found = os.stat_result((mode, 0, 0, 1, 0, 0, size, 0, 0, 0))
-            return found
+    def unlink(self, path: str, **_: Any) -> None:
+        self._host.ask("unlink", path)
 
-        examine.__name__ = "stat"
-        return examine
+    def rmdir(self, path: str, **_: Any) -> None:
+        self._host.ask("rmdir", path)
 
-    def refusing(self, original: Any) -> Any:
-        """Wrap what would change a file."""
+    def rename(self, path: str, target: Any, **_: Any) -> None:
+        outer = self._path(target)
+        if outer is None:
+            raise OSError(errno.EXDEV, "It cannot be moved there: copy it", path)
+        self._host.ask("rename", path, target=outer)
 
-        def refuse(path: Any, *args: Any, **kwargs: Any) -> Any:
-            if (whole := _path(path)) is not None:
-                raise _not_permitted(whole)
-            return original(path, *args, **kwargs)
+    def truncate(self, path: str, length: int) -> None:
+        self._host.ask("truncate", path, offset=length)
 
-        refuse.__name__ = original.__name__
-        return refuse
+    def chmod(self, path: str, mode: int, **_: Any) -> None:
+        """Change nothing: files here are the user's alone, and never programs."""
+        if mode & _SPECIAL_BITS:
+            raise PermissionError(errno.EPERM, "Set-id and sticky bits are refused", path)
+        self.stat(path)
 
-    def _read(self, path: str, mode: str) -> str | None:
-        if set(mode) - set("rtb"):
-            raise _not_permitted(path)
-        text: str | None = self._ask("read", path)
-        if text is None and self._ask("entries", path) is not None:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return text
+    def utime(self, path: str, *_: Any, **__: Any) -> None:
+        """Change nothing: files tell when they were written."""
+        self.stat(path)
 
-    def _entries(self, path: Any) -> list[str] | None:
-        whole = _path(path)
-        return self._ask("entries", whole) if whole else None
+    def refuse(self, path: str, *_: Any, **__: Any) -> Any:
+        words = "The host keeps this file: only open() and its like can use it"
+        raise PermissionError(errno.EPERM, words, path)
 
-    def _kind(self, path: str | None) -> tuple[int, int]:
-        if path is None:
-            return 0, 0
-        if self._ask("entries", path) is not None:
-            return stat.S_IFDIR | 0o555, 0
-        text = self._ask("read", path)
-        return (0, 0) if text is None else (stat.S_IFREG | 0o444, len(text.encode()))
+    def here(self) -> str:
+        return self._cwd or self._real_cwd()
 
+    def enter(self, path: str) -> None:
+        if not stat.S_ISDIR(self.stat(path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        self._cwd = path
 
-def _not_permitted(path: str) -> PermissionError:
-    return PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    def leaving(self, original: Any) -> Any:
+        """Wrap the way to a directory that is on the disk."""
 
+        @wraps(original)
+        def chdir(path: Any) -> None:
+            original(path)
+            self._cwd = None
 
-class _Entry:
-    """One entry of a directory, as `os.scandir` gives it."""
+        return chdir
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.name = os.path.basename(path)
-
-    def __fspath__(self) -> str:
-        return self.path
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002
-        return os.path.isdir(self.path)
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002
-        return os.path.isfile(self.path)
-
-    def is_symlink(self) -> bool:
-        return False
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
-        return os.stat(self.path)
+    def _path(self, given: Any) -> str | None:
+        """Return a path that is the host's; None for others, and for descriptors."""
+        if not isinstance(given, str | bytes | os.PathLike):
+            return None
+        text = os.fsdecode(given)
+        if not text.startswith("/"):
+            if self._cwd is None or not text:
+                return None
+            text = f"{self._cwd}/{text}"
+        path = os.path.normpath(text).replace("//", "/")
+        is_ours = any(path == root or path.startswith(f"{root}/") for root in _ROOTS)
+        return path if is_ours else None
 
 
-class _Scan:
-    """The iterator that `os.scandir` gives."""
-
-    def __init__(self, entries: list[_Entry]) -> None:
-        self._entries = iter(entries)
-
-    def __iter__(self) -> Iterator[_Entry]:
-        return self._entries
-
-    def __next__(self) -> _Entry:
-        return next(self._entries)
-
-    def __enter__(self) -> "_Scan":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of nothing."""
+def _result(path: str, is_dir: bool, size: int, changed_at: float) -> os.stat_result:
+    kind = stat.S_IFDIR | 0o700 if is_dir else stat.S_IFREG | 0o600
+    number = zlib.crc32(path.encode("utf-8", "replace")) + 1  # who compares files goes by it
+    when, exact = int(changed_at), int(changed_at * 1e9)
+    times = (when, when, when, *[changed_at] * 3, *[exact] * 3)
+    return os.stat_result((kind, number, _DEVICE, 1, os.getuid(), os.getgid(), size, *times))

@@ -36,6 +36,9 @@ RAISE: Final = 67
 OUTPUT_BYTES: Final = 65_536
 """The most that one frame of output holds."""
 
+SLICE_BYTES: Final = 1 << 20
+"""The most of a file that is read or written at once."""
+
 LARGE_BYTES: Final = 262_144
 """What is longer takes long to take apart, so that is done in a thread."""
 
@@ -65,7 +68,8 @@ class FrameReader:
     def __init__(self, value_bytes: int) -> None:
         self._largest = {
             **dict.fromkeys((CALL, END), CALL_HEAD.size + largest(value_bytes)),
-            **dict.fromkeys((IMPORT, SLEEP, FILE), _SMALL),
+            **dict.fromkeys((IMPORT, SLEEP), _SMALL),
+            FILE: _SMALL + SLICE_BYTES,
             **dict.fromkeys((READY, REFUSE, BROKEN), _SMALL),
             OUTPUT: OUTPUT_BYTES,
         }
@@ -219,6 +223,23 @@ def read_call(payload: bytes, *, nodes: int) -> tuple[str, list[Any], dict[str, 
         if type(name) is str and type(args) is list and type(kwargs) is dict:
             return name, args, kwargs
     raise FrameBreach("a call of another shape")
+
+
+def write_question(head: list[object], content: bytes) -> bytes:
+    """Return what is asked of a file, and the bytes that go with it."""
+    return write_json(head) + b"\n" + content
+
+
+def split_question(payload: bytes) -> tuple[bytes, bytes]:
+    """Return the head of a question, which is JSON in one line, and its content.
+
+    Raises:
+        FrameBreach: The head is too long.
+    """
+    head, _, content = payload.partition(b"\n")
+    if len(head) > _SMALL or len(content) > SLICE_BYTES:
+        raise FrameBreach("a question of this length")
+    return head, content
 
 
 def read_shape(payload: bytes, *kinds: type | tuple[type, ...], nodes: int) -> list[Any]:

@@ -28,6 +28,7 @@ from toolfold.sandbox.cpython import calls, files, frames
 from toolfold.sandbox.cpython.bridge import Bridge
 from toolfold.sandbox.cpython.calls import PROGRAM, Caller, Sites
 from toolfold.sandbox.cpython.frames import write_json
+from toolfold.sandbox.cpython.hostfile import Host
 from toolfold.sandbox.cpython.loop import GuestLoop, run
 from toolfold.sandbox.cpython.plain import to_show
 from toolfold.sandbox.values import ValueBudget
@@ -79,6 +80,7 @@ class _Guest:
         self._sites = Sites()
         self._output = _Output(bridge)
         self._caller = Caller(bridge, self._sites, self._budget)
+        self._host: Host | None = None
         self._reserve = bytearray(1 << 20)
         self._main = types.ModuleType("__main__")
         for name in ("exit", "quit"):
@@ -104,7 +106,8 @@ class _Guest:
         self._output.limit = told["output_bytes"]
         calls.install(self._caller)
         if told["has_files"]:
-            files.install(lambda what, path: self._caller.ask(frames.FILE, what, path))
+            self._host = Host(self._caller.ask_file)
+            files.install(self._host)
         self._main = sys.modules["__main__"] = types.ModuleType("__main__")
         self._main.__builtins__ = builtins  # type: ignore[attr-defined]
 
@@ -151,6 +154,8 @@ class _Guest:
         self._loop.let_go_of_threads()
         atexit._run_exitfuncs()  # noqa: SLF001
         _forget_exits()
+        if self._host is not None:
+            self._host.flush()
 
     def _execute(self, source: str, file_name: str) -> Any:
         with warnings.catch_warnings():

@@ -22,6 +22,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError, ValueRejected
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
+from toolfold.sandbox.cpython.filing import Filing
 from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.cpython.link import Link
 from toolfold.sandbox.cpython.pool import (
@@ -129,7 +130,8 @@ class CPythonSandbox:
             StateLost: The process with the state is gone.
         """
         async with self._places:
-            offer = Offer(modules, names, files)
+            filing = Filing(files) if files else None
+            offer = Offer(modules, names, filing)
             if beginning.state is None:
                 session = CPythonSession(await self._guest(), self._limits, offer)
             else:
@@ -174,7 +176,7 @@ class CPythonSession:
                 "depth": limits.value_depth,
                 "size_bytes": limits.value_bytes,
             },
-            "has_files": self._offer.files is not None,
+            "has_files": self._offer.filing is not None,
         }
 
     def close(self) -> None:
@@ -199,7 +201,10 @@ class CPythonSession:
             offered = (list(self._offer.modules), list(self._offer.names))
             talk.begin(self._programs, program.source, program.awaited, offered)
             self._programs += 1
-            await _until_end(talk, switchboard, clock)
+            try:
+                await _until_end(talk, switchboard, clock)
+            finally:
+                await self._finish_files()
             # What the code began and did not wait for has the rest of the wall time.
             if talk.was_stopped:
                 calls.cancel_scope.deadline = -math.inf
@@ -213,6 +218,11 @@ class CPythonSession:
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
+
+    async def _finish_files(self) -> None:
+        if self._offer.filing is not None and self._offer.filing.is_writing:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._offer.filing.finish)
 
     async def leave(self) -> "CPythonSession | None":
         """Let the process wait, standing still, and return it; see `Session.leave`."""

@@ -19,9 +19,9 @@ _INSIDE: Final = 1_000
 _MOUNT_POINT: Final = "/tmp"  # noqa: S108  # any directory that is surely there; nothing is put in it
 _DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/zero")
 _HIDDEN: Final = ("site-packages", "dist-packages")
+_START: Final = "/workspace"  # empty: the host keeps the files, and answers for them
 _QUOTAS: Final = {
-    "/workspace": "size=64m,nr_inodes=1024,mode=700",
-    "/tmp": "size=16m,nr_inodes=256,mode=700",  # noqa: S108
+    "/tmp": "size=64m,nr_inodes=1024,mode=700",  # noqa: S108
 }
 _QUIET: Final = kernel.NO_SET_ID | kernel.NO_DEVICES | kernel.NO_EXEC
 
@@ -101,7 +101,7 @@ class Walls:
             kernel.name_host(b"sandbox")
         os.setsid()
         bridge = _keep_only(bridge)
-        os.chdir("/workspace" if self._namespaces else "/")
+        os.chdir(_START if self._namespaces else "/")
         for kind, limit in (*LIMITS, (resource.RLIMIT_NPROC, self._threads)):
             _limit(kind, limit)
         _limit(resource.RLIMIT_CPU, cpu_s)
@@ -167,7 +167,7 @@ class Walls:
             _bind(descriptor, path, quiet & ~kernel.NO_DEVICES if path in _DEVICES else quiet)
         for path in hidden:
             kernel.mount("", _MOUNT_POINT + path, "", kernel.REMOUNT | kernel.BIND | quiet)
-        for path in _QUOTAS:
+        for path in (*_QUOTAS, _START):
             os.makedirs(_MOUNT_POINT + path, exist_ok=True)
         flags = kernel.REMOUNT | kernel.BIND | quiet
         kernel.mount("", _MOUNT_POINT, "", flags & ~kernel.NO_DEVICES)

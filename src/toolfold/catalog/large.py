@@ -1,0 +1,219 @@
+"""Answers that are too long to be held: kept in files without names, and cut out of messages.
+
+What the session parses is the message with a mark in place of each long part. Nobody can guess a
+mark, so a server cannot have us hand out what another answered.
+"""
+
+import codecs
+import json
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from toolfold.catalog.jsonspans import Malformed, read_list, read_object, value_end
+from toolfold.errors import ToolFailed
+
+TOO_LONG: Final = "toolfold: the answer has more than can be taken, by its byte limit"
+
+_LONGEST_ESCAPE: Final = 6
+_ENVELOPE_BYTES: Final = 64 * 1024
+_PART_BYTES: Final = 65_536
+_KEPT: Final = 16  # answers that nobody has fetched: their calls may have been cancelled
+_WINDOW: Final = 1 << 20
+# Whole escapes only; the two halves of a pair stay together.
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_WHOLE: Final = re.compile(
+    rb"(?:[^\\]++|" + _HIGH + _LOW + rb"|" + _HIGH + rb"(?!" + _LOW + rb")(?=.{6})"
+    rb"|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How long messages may be."""
+
+    result_bytes: int
+    """A result that is held in memory. A longer line of a program is kept in a file."""
+    large_result_bytes: int
+    """One that is kept in a file."""
+    spool_directory: Path | None = None
+    """Where such files are; by default where temporary ones are."""
+
+    @property
+    def message_bytes(self) -> int:
+        """A message that is held in memory: each character of its result may be escaped."""
+        return _LONGEST_ESCAPE * self.result_bytes + _ENVELOPE_BYTES
+
+    @property
+    def line_bytes(self) -> int:
+        """The longest line: a result may stand in it as text and as structured content."""
+        return max(self.message_bytes, 2 * self.large_result_bytes + _ENVELOPE_BYTES)
+
+
+PartKind = Literal["text", "json"]
+
+
+class Spool:
+    """One long message, in a file that has no name and is gone when nobody holds it."""
+
+    def __init__(self, directory: Path | None) -> None:
+        if directory is not None:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  # it is closed with us
+        self.size = 0
+
+    def add(self, piece: bytes) -> None:
+        """Add what has arrived."""
+        self._file.write(piece)
+        self.size += len(piece)
+
+    def map(self) -> mmap:
+        """Return it to be read."""
+        self._file.flush()
+        return mmap(self._file.fileno(), 0, access=ACCESS_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class LargePart:
+    """One value of a message that was not parsed."""
+
+    text: mmap
+    start: int
+    end: int
+    kind: PartKind
+
+    @property
+    def size(self) -> int:
+        """How long it is as it was sent."""
+        return self.end - self.start
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the JSON, or the text that it spells, piece by piece in UTF-8."""
+        return self._spelt() if self.kind == "text" else self._sent()
+
+    def _sent(self) -> Iterator[bytes]:
+        for at in range(self.start, self.end, _WINDOW):
+            yield self.text[at : min(at + _WINDOW, self.end)]
+
+    def _spelt(self) -> Iterator[bytes]:
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        at, end = self.start + 1, self.end - 1
+        while at < end:
+            limit = min(at + _WINDOW, end)
+            found = _WHOLE.match(self.text, at, limit)
+            cut = found.end() if found and found.end() > at else limit
+            spelt = decode(self.text[at:cut], cut == end)
+            yield str(json.loads(f'"{spelt}"', strict=False)).encode("utf-8", "replace")
+            at = cut
+
+
+class LargeParts:
+    """The long parts of messages, until whoever waits for an answer takes them."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._secret = secrets.token_hex(16)
+        self._numbers = count()
+        self._parts: dict[str, LargePart] = {}
+
+    def spool(self) -> Spool:
+        """Return a file for one long message."""
+        return Spool(self.sizes.spool_directory)
+
+    def fold(self, spool: Spool) -> bytes:
+        """Return a message with marks in place of its long parts. Takes a while: use a thread.
+
+        One that stays too long even so becomes an error that answers the same request.
+        """
+        text = spool.map()
+        try:
+            message = _Message(text)
+        except Malformed:
+            return text[:_PART_BYTES]  # which is no message either
+        rest = spool.size - sum(part.size for part in message.parts)
+        if rest > self.sizes.message_bytes:
+            return _refusal(message.id)
+        return b"".join(self._marked(text, message.parts))
+
+    def take(self, value: Any) -> LargePart | None:
+        """Return the part that a value of a message stands for, once; None if it is itself.
+
+        Raises:
+            ToolFailed: It was let go of, because too many others came after it.
+        """
+        mark = value.get(self._secret) if isinstance(value, dict) else value
+        if not isinstance(mark, str) or not mark.startswith(self._secret):
+            return None
+        part = self._parts.pop(mark, None)
+        if part is None:
+            raise ToolFailed("The answer was too large to be kept beside others. Try again.")
+        return part
+
+    def _marked(self, text: mmap, parts: list[LargePart]) -> Iterator[bytes]:
+        at = 0
+        for part in parts:
+            yield text[at : part.start]
+            mark = json.dumps(f"{self._secret}:{next(self._numbers)}")
+            self._keep(json.loads(mark), part)
+            marked = mark if part.kind == "text" else f'{{"{self._secret}":{mark}}}'
+            yield marked.encode()
+            at = part.end
+        yield text[at:]
+
+    def _keep(self, mark: str, part: LargePart) -> None:
+        self._parts[mark] = part
+        while len({id(each.text) for each in self._parts.values()}) > _KEPT:
+            self._parts.pop(next(iter(self._parts)))
+
+
+class _Message:
+    """The long texts and structured contents of a message, found in one go."""
+
+    def __init__(self, text: mmap) -> None:
+        self.id: bytes | None = None
+        self.parts: list[LargePart] = []
+        self._text = text
+        read_object(text, 0, self._member)
+
+    def _member(self, key: bytes, start: int) -> int:
+        if key == b"result" and self._opens(start, b"{"):
+            return read_object(self._text, start, self._result)
+        end = value_end(self._text, start)
+        if key == b"id" and end - start < _PART_BYTES:
+            self.id = self._text[start:end]
+        return end
+
+    def _result(self, key: bytes, start: int) -> int:
+        if key == b"content" and self._opens(start, b"["):
+            return read_list(self._text, start, self._block)
+        return self._value(start, "json" if key == b"structuredContent" else None)
+
+    def _block(self, start: int) -> int:
+        if self._opens(start, b"{"):
+            return read_object(self._text, start, self._field)
+        return value_end(self._text, start)
+
+    def _field(self, key: bytes, start: int) -> int:
+        is_text = key == b"text" and self._opens(start, b'"')
+        return self._value(start, "text" if is_text else None)
+
+    def _value(self, start: int, kind: PartKind | None) -> int:
+        end = value_end(self._text, start)
+        if kind is not None and end - start > _PART_BYTES:
+            self.parts.append(LargePart(self._text, start, end, kind))
+        return end
+
+    def _opens(self, start: int, character: bytes) -> bool:
+        return self._text[start : start + 1] == character
+
+
+def _refusal(request: bytes | None) -> bytes:
+    error = json.dumps({"code": -32_000, "message": TOO_LONG})
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request or b"null", error.encode())

@@ -1,0 +1,129 @@
+"""How much a workspace holds: counted at every change, by all processes together."""
+
+import errno
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from toolfold.config.locks import wait_for_lock
+from toolfold.config.paths import make_private
+
+_RECORD: Final = struct.Struct("<QQ")
+_FULL_HINT: Final = "remove what is not needed: workspace.list(), workspace.remove(path)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """How much a workspace may hold."""
+
+    bytes: int
+    files: int
+    """Directories count."""
+    file_bytes: int
+    """In one file."""
+
+
+class Usage(NamedTuple):
+    """How much it holds."""
+
+    bytes: int
+    files: int
+
+
+class Held:
+    """The counts while they are locked; what is booked here is kept."""
+
+    def __init__(self, usage: Usage, quota: Quota) -> None:
+        self._bytes, self._files = usage
+        self._quota = quota
+
+    @property
+    def usage(self) -> Usage:
+        """Return the counts as they are now."""
+        return Usage(max(0, self._bytes), max(0, self._files))
+
+    def need(self, *, size: int = 0, files: int = 0) -> None:
+        """Make sure that there is room for so much more.
+
+        Raises:
+            OSError: There is not.
+        """
+        quota = self._quota
+        if size > 0 and self._bytes + size > quota.bytes:
+            words = f"The workspace may hold {quota.bytes:,} bytes, and has {self._bytes:,}"
+            raise OSError(errno.ENOSPC, f"{words}: {_FULL_HINT}")
+        if files > 0 and self._files + files > quota.files:
+            words = f"The workspace may hold {quota.files:,} files and directories"
+            raise OSError(errno.ENOSPC, f"{words}: {_FULL_HINT}")
+
+    def fit(self, size: int) -> None:
+        """Make sure that one file may be so large.
+
+        Raises:
+            OSError: It may not.
+        """
+        if size > self._quota.file_bytes:
+            words = f"One file may hold {self._quota.file_bytes:,} bytes: write several"
+            raise OSError(errno.EFBIG, words)
+
+    def book(self, *, size: int = 0, files: int = 0) -> None:
+        """Count what was added or, if negative, removed."""
+        self._bytes += size
+        self._files += files
+
+
+class SharedUsage:
+    """The counts in a file beside the workspace, changed under a lock.
+
+    Whoever changes files holds the lock meanwhile, so nobody sees counts that are not true. Files
+    are measured once when a process first changes something: a process that was killed may have
+    left the counts behind, and people put files there by themselves.
+    """
+
+    def __init__(self, path: Path, quota: Quota, measure: Callable[[], Usage]) -> None:
+        self._path = path
+        self._quota = quota
+        self._measure = measure
+        self._is_measured = False
+        self._threads = threading.Lock()
+
+    @contextmanager
+    def changing(self) -> Iterator[Held]:
+        """Hold the counts for the length of this context."""
+        with self._threads, self._locked() as descriptor:
+            usage = self._read(descriptor)
+            held = Held(usage, self._quota)
+            try:
+                yield held
+            finally:
+                if held.usage != usage:
+                    os.pwrite(descriptor, _RECORD.pack(*held.usage), 0)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            make_private(self._path.parent)
+            descriptor = os.open(self._path, flags, 0o600)
+            self._is_measured = False
+        try:
+            wait_for_lock(descriptor)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _read(self, descriptor: int) -> Usage:
+        record = os.pread(descriptor, _RECORD.size, 0)
+        if self._is_measured and len(record) == _RECORD.size:
+            return Usage(*_RECORD.unpack(record))
+        usage = self._measure()
+        os.pwrite(descriptor, _RECORD.pack(*usage), 0)
+        self._is_measured = True
+        return usage

@@ -1,0 +1,175 @@
+"""The module `workspace` of guest code: look at files without reading them whole."""
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal
+
+from toolfold.errors import BadInput, ToolFailed, ToolfoldError
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.workspace.records import count, page, records
+from toolfold.workspace.shapes import shape_of_file
+from toolfold.workspace.workspace import Workspace
+
+ROOT: Final = "/workspace"
+_LISTED: Final = 1_000
+_SAMPLE_BYTES: Final = 200
+
+_PATH: Final[JsonObject] = {"type": "string", "description": "such as /workspace/orders.csv"}
+_AT: Final[JsonObject] = {
+    "type": ["string", "null"],
+    "description": "the list in an object, by its keys: rows, or data.rows",
+}
+
+
+def _number(default: int, lowest: int = 0) -> JsonObject:
+    return {"type": "integer", "minimum": lowest, "default": default}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """One function of the module."""
+
+    name: str
+    description: str
+    parameters: JsonObject = field(default_factory=dict)
+    required: tuple[str, ...] = ("path",)
+    returns: str
+    effect: Literal["reads", "removes"] = "reads"
+
+
+VERBS: Final = (
+    Verb(
+        name="list",
+        description="List the files in the workspace by a pattern, such as *.csv or results/*.",
+        parameters={"pattern": {"type": "string", "default": "*"}},
+        required=(),
+        returns="list[dict[str, Any]]",
+    ),
+    Verb(
+        name="describe",
+        description="Describe a file: type, bytes, length, keys or columns, a sample.",
+        parameters={"path": _PATH},
+        returns="dict[str, Any]",
+    ),
+    Verb(
+        name="read",
+        description="Read a slice of a file as text; offset and size are in bytes.",
+        parameters={"path": _PATH, "offset": _number(0), "size": _number(100_000)},
+        returns="str",
+    ),
+    Verb(
+        name="records",
+        description="Read records of a large file: items of a JSON list, JSON lines, rows of "
+        "CSV, lines of text.",
+        parameters={"path": _PATH, "start": _number(0), "limit": _number(100, 1), "at": _AT},
+        returns="list[Any]",
+    ),
+    Verb(
+        name="count",
+        description="Count the records of a file.",
+        parameters={"path": _PATH, "at": _AT},
+        returns="int",
+    ),
+    Verb(
+        name="remove",
+        description="Remove a file, or a directory with all that is in it; return how many.",
+        parameters={"path": _PATH},
+        returns="int",
+        effect="removes",
+    ),
+)
+
+
+class WorkspaceVerbs:
+    """Answers the functions of the module. Blocks; to be called in a thread."""
+
+    def __init__(self, workspace: Workspace, *, max_chars: int) -> None:
+        self._workspace = workspace
+        self._max_chars = max_chars
+        self._answers: dict[str, Callable[..., Any]] = {
+            verb.name: getattr(self, f"_{verb.name}") for verb in VERBS
+        }
+
+    def call(self, name: str, arguments: JsonObject) -> Json:
+        """Answer one call.
+
+        Raises:
+            ToolfoldError: There is no answer; the message says why.
+        """
+        try:
+            answer: Json = self._answers[name](**arguments)
+        except ToolfoldError as error:
+            raise ToolFailed(f"workspace.{name}: {error}") from error
+        except OSError as error:
+            raise ToolFailed(f"workspace.{name}: {_words(error)}") from error
+        return answer
+
+    def _list(self, pattern: str = "*") -> Json:
+        wanted = inner_path(pattern)
+        found = sorted(
+            (path, status)
+            for path, status in self._workspace.files()
+            if fnmatchcase(path, wanted) or fnmatchcase(PurePosixPath(path).name, wanted)
+        )
+        return [
+            {"path": f"{ROOT}/{path}", "bytes": status.size, "changed_at": status.changed_at}
+            for path, status in found[:_LISTED]
+        ]
+
+    def _describe(self, path: str) -> Json:
+        return described(self._workspace, inner_path(path))
+
+    def _read(self, path: str, offset: int = 0, size: int = 100_000) -> Json:
+        if size > self._max_chars:
+            raise BadInput(f"{self._max_chars:,} bytes can be read at once.")
+        return self._workspace.read(inner_path(path), offset, size).decode("utf-8", "replace")
+
+    def _records(self, path: str, start: int = 0, limit: int = 100, at: str | None = None) -> Json:
+        inner = inner_path(path)
+        with self._workspace.opened(inner) as file:
+            found = records(file, inner, at)
+            return page(found, start, limit, max_chars=self._max_chars)
+
+    def _count(self, path: str, at: str | None = None) -> Json:
+        inner = inner_path(path)
+        with self._workspace.opened(inner) as file:
+            return count(file, inner, at)
+
+    def _remove(self, path: str) -> Json:
+        inner = inner_path(path)
+        if not inner:
+            raise BadInput("Say which file or directory is to be removed.")
+        return self._workspace.remove(inner)
+
+
+def described(workspace: Workspace, path: str) -> JsonObject:
+    """Return what a file is, in few words.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    size = workspace.stat(path).size
+    with workspace.opened(path) as file:
+        try:
+            shape = shape_of_file(file, path)
+        except BadInput as error:
+            file.seek(0)
+            sample = file.read(_SAMPLE_BYTES).decode("utf-8", "replace")
+            shape = {"type": "text", "note": str(error), "sample": sample}
+    return {"path": f"{ROOT}/{path}", **shape, "bytes": size}
+
+
+def inner_path(path: str) -> str:
+    """Return a path as guest code writes it, from the workspace on."""
+    if path == ROOT or path.startswith(f"{ROOT}/"):
+        return path.removeprefix(ROOT).strip("/")
+    return path
+
+
+def _words(error: OSError) -> str:
+    where = f": {error.filename}" if error.filename else ""
+    hint = " See workspace.list()." if error.errno == errno.ENOENT else ""
+    return f"{error.strerror}{where}.{hint}"
