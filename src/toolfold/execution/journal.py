@@ -19,11 +19,12 @@ import anyio
 import anyio.to_thread
 
 from toolfold.catalog.definitions import Listing
+from toolfold.config.database import is_damage
 from toolfold.errors import StoreError, ToolfoldError
 from toolfold.execution.books import Books, Offer
 from toolfold.execution.rows import Place, Row, RowWriter
 from toolfold.execution.runs import CALLS_BITS, Kind, Origin, Outcome, Run, find_latest
-from toolfold.execution.runsdb import is_damage, open_for_writing, prune
+from toolfold.execution.runsdb import open_for_writing, prune
 from toolfold.execution.texts import answer_text, code_text, tool_text
 from toolfold.jsontypes import Json, JsonObject
 
