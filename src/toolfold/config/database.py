@@ -46,6 +46,8 @@ def open_for_writing(
 ) -> Opened:
     """Open the database, made if it is not there, mode 0600 in a directory of mode 0700.
 
+    Any thread may use the connection, one at a time.
+
     A file that is damaged, found to be or known to be (`damaged`), or not ours is set aside as
     `<name>.broken-<n>`, and a fresh one takes its place.
 
@@ -55,7 +57,8 @@ def open_for_writing(
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.parent.chmod(0o700)
-        with _locked(path, patience_s):
+        # Or one would set aside what another just made.
+        with locked(path, patience_s):
             if damaged and identity_of(path) == damaged:
                 _set_aside(path, schema, "it is damaged")
             return _opened(path, schema, patience_s)
@@ -72,7 +75,7 @@ def open_for_reading(path: Path, schema: Schema) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     try:
-        with _locked(path, PATIENCE_S):
+        with locked(path, PATIENCE_S):
             return _connect(path, schema, PATIENCE_S)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
@@ -129,7 +132,7 @@ def _made(path: Path) -> Identity:
 
 
 def _connect(path: Path, schema: Schema, patience_s: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         set_patience(connection, patience_s)
         if not _is_current(connection, schema):
@@ -190,13 +193,17 @@ def _set_aside(path: Path, schema: Schema, reason: str) -> None:
 
 
 @contextmanager
-def _locked(path: Path, patience_s: float) -> Iterator[None]:
-    """Let one process at a time open the file, or one would set aside what another just made."""
+def locked(path: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Hold `<path>.lock`, so that one process at a time does what it is for.
+
+    Raises:
+        TimeoutError: Another has held it all the time.
+    """
     deadline = time.monotonic() + patience_s
     with path.with_name(f"{path.name}.lock").open("a") as lock:
         while not try_lock(lock.fileno()):
             if time.monotonic() > deadline:
-                raise TimeoutError("another process has been opening it for too long")
+                raise TimeoutError("another process has held its lock for too long")
             time.sleep(_LOCK_POLL_S)
         yield
 
