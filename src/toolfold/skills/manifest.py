@@ -110,6 +110,8 @@ def check_description(text: str) -> str:
     line = " ".join(text.split())
     if not line:
         raise BadInput("a skill needs a description: what it does, and when to use it")
+    if not line.isprintable():
+        raise BadInput("the description holds characters that cannot be shown")
     if len(line) > MOST_DESCRIPTION_CHARS:
         raise BadInput(
             f"the description has {len(line):,} characters; at most "
