@@ -1,8 +1,9 @@
 """Composition root: Config in, running App out."""
 
+import hashlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,7 @@ from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.journal import Journal
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.skills_module import SkillsModule
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
@@ -56,6 +58,10 @@ from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
+from toolfold.skills.book import Book
+from toolfold.skills.folders import Root
+from toolfold.skills.library import Library
+from toolfold.skills.models import Scope
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
@@ -71,6 +77,7 @@ class App:
     runtime: Runtime
     tiers: Tiers
     pinned: PinnedCalls
+    library: Library
     shared: "Shared"
 
 
@@ -85,6 +92,7 @@ class Shared:
     waiting: WaitingRuns
     journal: Journal
     memories: Memories
+    book: Book
 
 
 @asynccontextmanager
@@ -120,6 +128,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         code_bytes=settings.limits.code_bytes,
     )
     embedder = MiniLmEmbedder()
+    book = Book(config.directories.data / "skills.db")
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
@@ -129,15 +138,17 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         cpython.running(),
         upstreams.running(),
     ):
-        yield Shared(
-            monty=monty,
-            cpython=cpython,
-            upstreams=upstreams,
-            embedder=embedder,
-            waiting=WaitingRuns(settings.workers // 2),
-            journal=journal,
-            memories=memories,
-        )
+        with closing(book):
+            yield Shared(
+                book=book,
+                monty=monty,
+                cpython=cpython,
+                upstreams=upstreams,
+                embedder=embedder,
+                waiting=WaitingRuns(settings.workers // 2),
+                journal=journal,
+                memories=memories,
+            )
 
 
 @asynccontextmanager
@@ -158,6 +169,12 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         catalog.refresh()
         checker.use(modules(catalog))
 
+    library = open_library(config, shared.book)
+    skills = SkillsModule(
+        library,
+        check=lambda skill: runtime.check_skill(skill),
+        search=lambda query, limit: discovery.find_skills(query, limit),
+    )
     start = Start(directory=config.start_directory, path=config.search_path, home=config.home)
     with ExitStack() as leases:
         upstreams = [
@@ -167,13 +184,13 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ]
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, guest_place(config)),
+            built_ins=_built_ins(shared.memories, guest_place(config), skills),
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
         )
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
-        discovery = DiscoveryModule(catalog, meaning)
+        discovery = DiscoveryModule(catalog, meaning, library)
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
@@ -187,6 +204,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             limits=limits,
             waiting=shared.waiting,
             journal=shared.journal,
+            library=library,
         )
         async with (
             checker.running(),
@@ -204,6 +222,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 runtime=runtime,
                 tiers=tiers,
                 pinned=PinnedCalls(catalog, shared.journal),
+                library=library,
                 shared=shared,
             )
             background.cancel_scope.cancel()
@@ -293,7 +312,24 @@ async def _open_memory(
         yield make
 
 
-def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
+def open_library(config: Config, book: Book | None = None) -> Library:
+    """Return the skills that there are for a configuration: those of the project and the user.
+
+    Who comes with a key of another namespace has skills of that namespace alone.
+    """
+    data = config.directories.data
+    if config.is_tenant:
+        own = data / "tenants" / hashlib.sha256(config.namespace.encode()).hexdigest()[:16]
+        roots: dict[Scope, Root] = {"user": Root("user", own / "skills", within=own)}
+    else:
+        user = config.directories.config
+        roots = {"user": Root("user", user / "skills", within=user)}
+        if project := config.project:
+            roots["project"] = Root("project", project / ".toolfold" / "skills", within=project)
+    return Library(roots, book or Book(data / "skills.db"), lock=data / "skills")
+
+
+def _built_ins(memories: Memories, place: Place, skills: SkillsModule) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
@@ -303,9 +339,14 @@ def _built_ins(memories: Memories, place: Place) -> list[BuiltIn]:
 
         return answer
 
+    tools = built_in_tools()
+    saved = BuiltIn(name="skills", tools=tools.pop("skills"), answer=skills.answer, show=str)
     return [
-        BuiltIn(name=module, tools=tools, answer=answer_in(module), show=as_text)
-        for module, tools in built_in_tools().items()
+        saved,
+        *(
+            BuiltIn(name=module, tools=listed, answer=answer_in(module), show=as_text)
+            for module, listed in tools.items()
+        ),
     ]
 
 

@@ -1,6 +1,7 @@
 """What guest code can import without any server, as the catalog lists it."""
 
 from toolfold.catalog.tool import ListedTool, Returned
+from toolfold.execution import skills_module
 from toolfold.memory import definitions
 from toolfold.memory.verbs import VERBS, Verb
 
@@ -10,7 +11,7 @@ def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
     modules: dict[str, tuple[ListedTool, ...]] = {}
     for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
-    return modules
+    return {**modules, "skills": skills_module.TOOLS}
 
 
 def _listed(verb: Verb) -> ListedTool:

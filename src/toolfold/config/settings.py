@@ -213,6 +213,9 @@ class Config:
     sources: tuple[Path, ...]
     """The files that were read, in the order of reading."""
 
+    is_tenant: bool = False
+    """Whether it is for who comes with a key, and the user's own files are none of theirs."""
+
     @property
     def namespace(self) -> str:
         """Where notes that are stored here belong to."""

@@ -13,6 +13,7 @@ from toolfold.errors import BadCall, ToolfoldError
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
 from toolfold.execution.journal import JournaledCall, JournaledRun
 from toolfold.execution.report import Tally
+from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import GuestCall
 
@@ -32,6 +33,7 @@ class Calls:
         discovery: DiscoveryModule,
         journaled: JournaledRun,
         on_progress: OnProgress,
+        definition_of: Callable[[str], str | None],
     ) -> None:
         self.tally = Tally()
         self.shown: list[Blob] = []
@@ -40,6 +42,7 @@ class Calls:
         self._discovery = discovery
         self._journaled = journaled
         self._on_progress = on_progress
+        self._definition_of = definition_of
         self._blobs: dict[str, Blob] = {}
         self._waited_s: dict[str, float] = {}
 
@@ -75,6 +78,8 @@ class Calls:
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
+        if tool.path == SAVE:
+            journaled.arguments = with_source(journaled.arguments, self._definition_of)
         answer = await self._catalog.call(
             tool, journaled.arguments, keep=self._keep, on_wait=self._note_wait, ask=self.ask
         )

@@ -14,15 +14,19 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.stubfiles import StubFiles
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import CodeRejected, RunCrashed, ToolfoldError
+from toolfold.errors import CodeRejected, RunCrashed
 from toolfold.execution import discovery_module, report
 from toolfold.execution.calls import SHOW, Calls, OnProgress
 from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.examiner import Examiner
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.recording import Recorder
 from toolfold.execution.report import RunFailure, RunResult, Times
-from toolfold.execution.review import Finding, review
+from toolfold.execution.review import Finding
 from toolfold.execution.runs import Origin
+from toolfold.execution.skill_feed import Feed, Feeder, run_feed
+from toolfold.execution.skill_uses import SkillUses
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.sandbox.sandbox import (
@@ -30,12 +34,14 @@ from toolfold.sandbox.sandbox import (
     GuestModule,
     GuestOutcome,
     Modules,
-    Program,
+    OnCall,
 )
+from toolfold.skills.extract import definition_in
+from toolfold.skills.library import Library
+from toolfold.skills.models import Skill
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
-_SHOW_STUB = "def show(image: object, /) -> None: ..."
 
 
 class Runtime:
@@ -51,15 +57,18 @@ class Runtime:
         limits: Limits,
         waiting: WaitingRuns,
         journal: Journal,
+        library: Library,
     ) -> None:
         self._catalog = catalog
         self._waiting = waiting
         self._journal = journal
         self._tiers = tiers
-        self._checker = checker
         self._limits = limits
         self._discovery = discovery
         self._readers = anyio.CapacityLimiter(1)
+        self._feeder = Feeder(library, max_bytes=limits.code_bytes)
+        self._uses = SkillUses(library)
+        self._examiner = Examiner(catalog, tiers, checker, self._feeder, limits)
 
     async def run(
         self,
@@ -89,25 +98,29 @@ class Runtime:
         try:
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            await self._catalog.learn(plan.imports | self._catalog.modules_in(plan.names))
+            feed = self._feeder.feed(plan)
+            await self._examiner.learn(feed)
             clock.lap("connect_ms")
-            tier, findings = await self._check(plan)
+            tier, findings = await self._examiner.examine(feed)
             clock.lap("check_ms")
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
         if findings:
-            missed = self._tiers.missed(plan, self._catalog.modules)
+            missed = self._examiner.missed(feed)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
-        calls = Calls(self._catalog, self._discovery, journaled, on_progress)
+        definition_of = partial(definition_in, [plan.source])
+        calls = Calls(self._catalog, self._discovery, journaled, on_progress, definition_of)
+        recorder = self._uses.recorder(feed, calls.call)
         try:
-            tier, outcome = await self._run_somewhere(plan, tier, calls, ask)
+            tier, outcome = await self._run_somewhere(feed, tier, calls, recorder, ask)
         except RunCrashed as crash:
             if self._tiers.has_cpython:
                 return _crashed(str(crash), clock.times)
             # Only now is it known that there is none: go on as where there never was.
             return await self._journaled(code, journaled, on_progress, ask)
         self._catalog.save_shapes()
+        await self._uses.count(feed, code, outcome, recorder)
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         return self._shape(plan, outcome, tier, calls, clock)
 
@@ -118,57 +131,36 @@ class Runtime:
             return plan()
         return await anyio.to_thread.run_sync(plan, limiter=self._readers)
 
-    async def _check(self, plan: Plan) -> tuple[Tier, list[Finding]]:
-        """Choose the interpreter, and find what cannot work, before anything has happened."""
-        verdict = await self._checker.check(plan.source, prelude=self._prelude(plan))
-        tiers, found = self._tiers, verdict.diagnostics
-        if tiers.choose(plan, self._catalog.modules) == "monty":
-            findings = review(plan, found, self._catalog)
-            findings += report.unsupported_findings(plan.unsupported)
-            if not findings and verdict.refusal:
-                findings.append(Finding(line=1, message=verdict.refusal))
-            if not findings or not tiers.has_cpython:
-                return "monty", findings
-        return "cpython", review(plan, found, self._catalog, packages=tiers.packages)
+    async def check_skill(self, skill: Skill) -> tuple[Tier, list[Finding]]:
+        """Return which interpreter a skill needs, and what is wrong with its code.
 
-    def _prelude(self, plan: Plan) -> str:
-        """Declare what guest code may use without importing it."""
-        lines = [_SHOW_STUB]
-        for name in self._aliases(plan):
-            tool = self._catalog.find(name)
-            lines.append(f"from {tool.module} import {tool.function} as {name}")
-        return "\n".join(lines)
-
-    def _aliases(self, plan: Plan) -> list[str]:
-        """Return the names in the code that are tools as clients write them: `mcp__a__b`."""
-        found = []
-        for name in sorted(plan.names):
-            if name.startswith("mcp__"):
-                try:
-                    self._catalog.find(name)
-                except ToolfoldError:
-                    continue
-                found.append(name)
-        return found
+        Raises:
+            CodeRejected: It cannot be checked.
+        """
+        return await self._examiner.check_skill(skill)
 
     async def _run_somewhere(
-        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None
+        self, feed: Feed, tier: Tier, calls: Calls, recorder: Recorder | None, ask: Ask | None
     ) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called."""
-        outcome = await self._run(plan, tier, calls, ask)
+        on_call = recorder.call if recorder else calls.call
+        outcome = await self._run(feed, tier, calls, on_call, ask)
         if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
-            tier, outcome = "cpython", await self._run(plan, "cpython", calls, ask)
+            if recorder:
+                recorder.begin_again()
+            tier, outcome = "cpython", await self._run(feed, "cpython", calls, on_call, ask)
         return tier, outcome
 
-    async def _run(self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None) -> GuestOutcome:
-        names = frozenset({SHOW, *self._aliases(plan)})
+    async def _run(
+        self, feed: Feed, tier: Tier, calls: Calls, on_call: OnCall, ask: Ask | None
+    ) -> GuestOutcome:
+        names = frozenset({SHOW}.union(*(self._examiner.aliases(plan) for plan in feed.plans)))
         files = StubFiles(self._catalog)
         sandbox = self._tiers.sandbox(tier)
         async with sandbox.open(modules(self._catalog), names, files=files) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
-            program = Program(source=plan.source, awaited=plan.awaited)
-            return await session.run(program, calls.call, clock=clock)
+            return await run_feed(session, feed, on_call, clock)
 
     def _shape(
         self, plan: Plan, outcome: GuestOutcome, tier: Tier, calls: Calls, clock: "_Clock"

@@ -56,6 +56,7 @@ class Drive:
             nodes=limits.value_nodes, depth=limits.value_depth, size_bytes=limits.value_bytes
         )
         self._source = b""
+        self._program = f"<python-input-{len(awaited) - 1}>"
         self._ready: dict[int, dict[str, Any]] = {}
         self._stop: Failure | None = None
         self._in_guest = False
@@ -94,7 +95,7 @@ class Drive:
                 kind="value", message=f"The value of the last line cannot be shown. {error}"
             )
         except monty.MontyError as error:
-            failure = self._stop or failure_of(error, self._limits)
+            failure = self._stop or failure_of(error, self._limits, self._program)
         elapsed = time.perf_counter() - started
         return GuestOutcome(
             output=self._output.text,
@@ -103,6 +104,7 @@ class Drive:
             failure=failure,
             guest_s=elapsed - self._waiting_s,
             waiting_s=self._waiting_s,
+            program=self._program,
         )
 
     def _complete(self, source: str) -> monty.MontyComplete:
@@ -171,7 +173,7 @@ class Drive:
 
     def _line(self, position: monty.SourceRange) -> int | None:
         """Return the line of a call in this program; None for one in code that it evaluates."""
-        if position.filename != f"<python-input-{len(self._awaited) - 1}>":
+        if position.filename != self._program:
             return None
         return self._source.count(b"\n", 0, position.start) + 1
 

@@ -1,6 +1,7 @@
 """skill.py read: its function, how it is called, and what cannot be in one."""
 
 import ast
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +14,13 @@ _MOST_DEFAULT_CHARS: Final = 40
 _KNOWN_TYPES: Final = frozenset(
     {
         *("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str"),
-        *("tuple", "Any", "Literal", "Optional", "Union", "None"),
+        *("tuple", "Any", "Optional", "Union"),
     }
 )
+STUB_IMPORTS: Final = "import typing as __typing__"
+"""What the stubs of functions need, under a name that no program has."""
+
+_OF_TYPING: Final = re.compile(r"\b(Any|Optional|Union)\b")
 
 _PLAIN_NODES: Final = (
     *(ast.Name, ast.Constant, ast.Subscript, ast.BinOp, ast.BitOr, ast.Tuple, ast.List, ast.Load),
@@ -160,7 +165,9 @@ def _known(annotation: ast.expr) -> str:
     is_plain = all(isinstance(node, _PLAIN_NODES) for node in nodes)
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     is_text = any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in nodes)
-    return ast.unparse(annotation) if is_plain and names <= _KNOWN_TYPES and not is_text else ""
+    if not is_plain or is_text or not names <= _KNOWN_TYPES:
+        return ""
+    return _OF_TYPING.sub(r"__typing__.\1", ast.unparse(annotation))
 
 
 def _short(default: ast.expr) -> str:

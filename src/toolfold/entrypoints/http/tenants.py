@@ -103,6 +103,6 @@ def _client(context: Any) -> str:
 
 
 def in_namespace(config: Config, namespace: str) -> Config:
-    """Return a configuration whose notes belong to another namespace."""
+    """Return a configuration whose notes and skills belong to another namespace."""
     memory = replace(config.settings.memory, namespace=namespace)
-    return replace(config, settings=replace(config.settings, memory=memory))
+    return replace(config, settings=replace(config.settings, memory=memory), is_tenant=True)
