@@ -1,6 +1,5 @@
 """Composition root: Config in, running App out."""
 
-import hashlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
@@ -59,9 +58,8 @@ from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
 from toolfold.skills.book import Book
-from toolfold.skills.folders import Root
 from toolfold.skills.library import Library
-from toolfold.skills.models import Scope
+from toolfold.skills.places import open_library
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
@@ -310,23 +308,6 @@ async def _open_memory(
         in_background(consolidate),
     ):
         yield make
-
-
-def open_library(config: Config, book: Book | None = None) -> Library:
-    """Return the skills that there are for a configuration: those of the project and the user.
-
-    Who comes with a key of another namespace has skills of that namespace alone.
-    """
-    data = config.directories.data
-    if config.is_tenant:
-        own = data / "tenants" / hashlib.sha256(config.namespace.encode()).hexdigest()[:16]
-        roots: dict[Scope, Root] = {"user": Root("user", own / "skills", within=own)}
-    else:
-        user = config.directories.config
-        roots = {"user": Root("user", user / "skills", within=user)}
-        if project := config.project:
-            roots["project"] = Root("project", project / ".toolfold" / "skills", within=project)
-    return Library(roots, book or Book(data / "skills.db"), lock=data / "skills")
 
 
 def _built_ins(memories: Memories, place: Place, skills: SkillsModule) -> list[BuiltIn]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
+from toolfold.entrypoints.skills_options import add_skills
 
 _EPILOG = """\
 examples:
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add_memory(commands)
     add_transfer(commands)
     _add_runs(commands)
+    add_skills(commands, shared)
     _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)

@@ -17,7 +17,6 @@ from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
 from toolfold.execution.shelf import Shelf, shown_hit
-from toolfold.execution.skills_module import described_skill
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 from toolfold.skills.library import Library
@@ -133,7 +132,7 @@ class DiscoveryModule:
 
     def _describe_one(self, name: str) -> str:
         if name.startswith("skills.") and (skill := self._shelf.named(name)):
-            return described_skill(skill)
+            return skill.documented
         tools = self._catalog.functions(name)
         if tools:
             return "\n".join(brief(tool) for tool in tools.values())

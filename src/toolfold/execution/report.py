@@ -227,8 +227,9 @@ def _error(failure: Failure, source: str, tier: Tier) -> str:
 def _callers(traceback: str) -> list[str]:
     """Return the way to the failing line, one caller a line, without that of the code itself."""
     frames = [match.groups() for line in traceback.split("\n") if (match := _FRAME.match(line))]
-    if frames and not frames[-1][0].startswith(_SKILL):
-        del frames[-1]
+    own = [at for at, frame in enumerate(frames) if not frame[0].startswith(_SKILL)]
+    if own:
+        del frames[own[-1]]
     return [_frame_line(*frame) for frame in frames][-_SHOWN_FRAMES:]
 
 

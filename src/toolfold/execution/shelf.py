@@ -4,7 +4,6 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.tool import ListedTool, Tool, built_in_server
 from toolfold.errors import BadInput, NotFound
-from toolfold.execution.skills_module import described_skill
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill, SkillFault
 from toolfold.skills.names import parse_name
@@ -47,14 +46,14 @@ class Shelf:
         broken = [each for each in found if isinstance(each, SkillFault)]
         told = [f"skill {each.name}: not usable: {each.reason}" for each in broken]
         count = len(found) - len(broken)
-        return [f"{count} skills are saved (skills.search)", *told] if count else told
+        return [f"saved skills: {count} (skills.search)", *told] if count else told
 
 
 def shown_hit(skill: Skill, detail: str) -> str:
     """Return what is said of a skill that was found."""
     if detail == "name":
         return f"skills.{skill.name}"
-    return described_skill(skill) if detail == "full" else f"{skill.line}  [{skill.usage}]"
+    return skill.documented if detail == "full" else f"{skill.line}  [{skill.usage}]"
 
 
 def _as_tool(skill: Skill) -> Tool:

@@ -174,9 +174,7 @@ class SkillsModule:
 
     async def show(self, name: str) -> str:
         """Return all that there is to know of a skill."""
-        return await _beside(
-            lambda: shown_skill(self._library, self._library.find(parse_name(name)))
-        )
+        return await _beside(lambda: self._library.shown(self._library.find(parse_name(name))))
 
     async def delete(self, name: str) -> str:
         """Take a skill away."""
@@ -196,24 +194,6 @@ def not_saved(skill: Skill, findings: list[Finding]) -> str:
         if 1 <= finding.line <= len(lines):
             told.append(f"    {lines[finding.line - 1].strip()[:200]}")
     return "\n".join(told)
-
-
-def shown_skill(library: Library, skill: Skill) -> str:
-    """Return a skill for a model or a person to read."""
-    usage = library.usage(skill)
-    done = f"used in {usage.used} runs, {usage.succeeded} ended well"
-    error = f"\nlast error: {usage.last_error}" if usage.last_error else ""
-    versions = library.versions(skill.name)
-    number = versions[-1].number if versions else 1
-    return (
-        f"{skill.line}\n{skill.usage}\n"
-        f"version {number}, for {skill.scope}; {done}{error}\n\n{skill.texts.source}"
-    )
-
-
-def described_skill(skill: Skill) -> str:
-    """Return how a skill is called, with its documentation."""
-    return f"{skill.usage}\n{skill.line}\n{skill.function.documentation}"
 
 
 async def _beside(work: Callable[[], _T]) -> _T:

@@ -107,6 +107,16 @@ class Library:
         except BadInput as error:
             raise BadInput(f"The skill {name!r} was not saved: {error}.") from error
 
+    def edited(self, skill: Skill, texts: Texts) -> Draft:
+        """Return a skill with other texts, to be saved.
+
+        Raises:
+            BadInput: They are no skill's.
+        """
+        root = self._roots[skill.scope]
+        changed = read_skill(skill.name, texts, scope=skill.scope, folder=skill.folder)
+        return Draft(changed, root)
+
     def save(self, draft: Draft, *, how: str = "saved") -> int:
         """Save a skill, over what is there; return the number of the version.
 
@@ -186,6 +196,18 @@ class Library:
                     f"{name!r} has no version {number or 'before that'}; there are: {there}."
                 )
         return "\n".join(_diff_lines(past[first], past[last]))
+
+    def shown(self, skill: Skill) -> str:
+        """Return a skill for a model or a person to read."""
+        usage = self.usage(skill)
+        done = f"used in {usage.used} runs, {usage.succeeded} ended well"
+        error = f"\nlast error {usage.last_error}" if usage.last_error else ""
+        past = self.versions(skill.name)
+        number = past[-1].number if past else 1
+        return (
+            f"{skill.line}\n{skill.usage}\n"
+            f"version {number}, for {skill.scope}; {done}{error}\n\n{skill.texts.source}"
+        )
 
     def usage(self, skill: Skill) -> Usage:
         """Return how a skill has done."""

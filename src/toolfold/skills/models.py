@@ -52,6 +52,11 @@ class Skill:
         return f"{self.signature}: {self.description}"
 
     @property
+    def documented(self) -> str:
+        """How it is called, with its documentation."""
+        return f"{self.usage}\n{self.line}\n{self.function.documentation}"
+
+    @property
     def usage(self) -> str:
         """The line that imports it."""
         group = self.name.rpartition(".")[0]
