@@ -67,9 +67,12 @@ class Root:
 
     def find(self, name: str) -> Found | None:
         """Return the skill of that name, or what is wrong with it; None if there is none."""
-        if self.kind_of(name) != "skill" or why_not_named(folders_of(name)):
+        if self.kind_of(name) != "skill":
             return None
-        return self._read(folders_of(name))
+        folders = folders_of(name)
+        if why := why_not_named(folders):
+            return self._fault(folders, f"cannot be a skill: {why}")
+        return self._read(folders)
 
     def all(self) -> list[Found]:
         """Return every skill, and what is wrong with others, in the order of names."""
