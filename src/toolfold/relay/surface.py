@@ -22,7 +22,8 @@ _NAMED_SERVERS = 12
 _DESCRIPTION = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
 Servers are modules: {servers}. \
-Built in: memory (store, search, recall what must last), graph.
+Built in: memory (store, search, recall what must last), graph, \
+skills (save a function for later runs to import).
 import tools: tools.search("open an issue") finds tools, tools.describe("github.create_issue") \
 shows how to call one, tools.servers() lists servers; print what they return.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
