@@ -47,6 +47,7 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/run.py $(ARGS)
 	@$(PY) bench/start.py
 	@$(PY) bench/sandbox.py
+	@$(PY) bench/skills.py
 	@$(PY) bench/discovery.py
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py

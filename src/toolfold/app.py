@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,7 @@ from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.runtime import Runtime, modules
 from toolfold.execution.sessions import Sessions, sessions_of
+from toolfold.execution.skills_module import SkillsModule
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
@@ -64,6 +65,9 @@ from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
+from toolfold.skills.book import Book
+from toolfold.skills.library import Library
+from toolfold.skills.places import open_library
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
@@ -84,6 +88,7 @@ class App:
     sessions: Sessions
     pinned: PinnedCalls
     workspace: Workspace
+    library: Library
     shared: "Shared"
 
 
@@ -100,6 +105,7 @@ class Shared:
     memories: Memories
     parking: Parking
     going: GoingRuns
+    book: Book
 
 
 @asynccontextmanager
@@ -142,6 +148,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     embedder = MiniLmEmbedder()
     parking = Parking(settings.parked_sessions, idle_s=settings.parked_s)
     going = GoingRuns()
+    book = Book(config.directories.data / "skills.db")
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
@@ -153,17 +160,19 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         parking.running(),
         going.running(),
     ):
-        yield Shared(
-            monty=monty,
-            cpython=cpython,
-            upstreams=upstreams,
-            embedder=embedder,
-            waiting=WaitingRuns(settings.workers // 2),
-            journal=journal,
-            memories=memories,
-            parking=parking,
-            going=going,
-        )
+        with closing(book):
+            yield Shared(
+                monty=monty,
+                cpython=cpython,
+                upstreams=upstreams,
+                embedder=embedder,
+                waiting=WaitingRuns(settings.workers // 2),
+                journal=journal,
+                memories=memories,
+                parking=parking,
+                going=going,
+                book=book,
+            )
 
 
 @asynccontextmanager
@@ -186,6 +195,12 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
 
     workspace = open_workspace(config)
     files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes)
+    library = open_library(config, shared.book)
+    skills = SkillsModule(
+        library,
+        check=lambda skill: runtime.check_skill(skill),
+        search=lambda query, limit: discovery.find_skills(query, limit),
+    )
     start = Start(directory=config.start_directory, path=config.search_path, home=config.home)
     with ExitStack() as leases:
         upstreams = [
@@ -195,14 +210,14 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         ]
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, guest_place(config), files),
+            built_ins=_built_ins(shared.memories, guest_place(config), files, skills),
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
             max_large_bytes=limits.large_result_bytes,
         )
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
-        discovery = DiscoveryModule(catalog, meaning)
+        discovery = DiscoveryModule(catalog, meaning, library)
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
@@ -223,6 +238,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             journal=shared.journal,
             sessions=sessions,
             workspace=workspace,
+            library=library,
         )
         async with (
             checker.running(),
@@ -242,6 +258,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 sessions=sessions,
                 pinned=PinnedCalls(catalog, shared.journal),
                 workspace=workspace,
+                library=library,
                 shared=shared,
             )
             background.cancel_scope.cancel()
@@ -340,7 +357,9 @@ async def _open_memory(
         yield make
 
 
-def _built_ins(memories: Memories, place: Place, files: WorkspaceVerbs) -> list[BuiltIn]:
+def _built_ins(
+    memories: Memories, place: Place, files: WorkspaceVerbs, skills: SkillsModule
+) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 
     def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
@@ -353,12 +372,13 @@ def _built_ins(memories: Memories, place: Place, files: WorkspaceVerbs) -> list[
     async def look_at_files(name: str, arguments: JsonObject) -> Any:
         return await anyio.to_thread.run_sync(files.call, name, arguments)
 
+    answers = {MODULE: look_at_files, "skills": skills.answer}
     return [
         BuiltIn(
             name=module,
             tools=tools,
-            answer=look_at_files if module == MODULE else answer_in(module),
-            show=as_text,
+            answer=answers.get(module) or answer_in(module),
+            show=str if module == "skills" else as_text,
         )
         for module, tools in built_in_tools().items()
     ]

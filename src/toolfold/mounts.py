@@ -3,6 +3,7 @@
 from typing import Final
 
 from toolfold.catalog.tool import ListedTool, Returned
+from toolfold.execution import skills_module
 from toolfold.memory import definitions
 from toolfold.memory.verbs import VERBS, Verb
 from toolfold.workspace import verbs as workspace_verbs
@@ -17,7 +18,7 @@ def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
     for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
     modules[MODULE] = tuple(map(_listed_verb, workspace_verbs.VERBS))
-    return modules
+    return {**modules, "skills": skills_module.TOOLS}
 
 
 def _listed_verb(verb: workspace_verbs.Verb) -> ListedTool:

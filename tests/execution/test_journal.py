@@ -373,7 +373,7 @@ def test_a_process_that_opens_the_file_for_ever_is_not_waited_for(
             waited_s = time.perf_counter() - started
 
     assert waited_s < 2
-    assert "another process has been opening it" in caplog.text
+    assert "another process has held its lock" in caplog.text
 
 
 def python(code: str, *arguments: object, **options: Any) -> "subprocess.Popen[str]":

@@ -244,7 +244,13 @@ class Config:
     """The files that were read, in the order of reading."""
 
     tenant: str = ""
-    """The namespace whose keys this is for; none for the user's own."""
+    """The namespace whose keys this is for, to whom the user's own files are none of theirs; empty
+    for the user."""
+
+    @property
+    def is_tenant(self) -> bool:
+        """Whether it is for who comes with a key."""
+        return bool(self.tenant)
 
     @property
     def workspace(self) -> Path:

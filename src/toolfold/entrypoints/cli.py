@@ -7,6 +7,7 @@ from typing import Any
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
 from toolfold.entrypoints.session_options import add_runs, add_sessions
+from toolfold.entrypoints.skills_options import add_skills
 
 _EPILOG = """\
 examples:
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     add_transfer(commands)
     add_runs(commands, shared)
     add_sessions(commands)
+    add_skills(commands, shared)
     _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)

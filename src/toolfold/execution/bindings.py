@@ -69,6 +69,10 @@ class Bindings:
         words = (statement.split()[1] for statement in self.imports.values())
         return frozenset(word.partition(".")[0] for word in words)
 
+    def source(self) -> str:
+        """Return the imports, functions and classes as one text."""
+        return "\n".join([*self.imports.values(), *self.definitions.values()])
+
     def prelude(self) -> str:
         """Declare the names for the type checker."""
         values = [name for name in self.names if name not in self.imports]
@@ -77,6 +81,9 @@ class Bindings:
             lines += ["from typing import Any as _Any", "def _any() -> _Any: ..."]
             lines += [f"{name} = _any()" for name in values]
         return "\n".join(lines)
+
+
+NOTHING: Final = Bindings()
 
 
 def _merged(

@@ -21,6 +21,7 @@ from toolfold.execution.replay import Answered, Replay
 from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
 from toolfold.execution.runs_module import RunsModule
+from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall
 
@@ -50,7 +51,7 @@ class Answerers:
 class Calls:
     """Answers the calls of one run, and keeps account of them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all that calls have to do with
         self,
         answerers: Answerers,
         journaled: JournaledRun,
@@ -58,6 +59,7 @@ class Calls:
         *,
         origin: Origin,
         keeping: Keeping,
+        definition_of: Callable[[str], str | None],
         replay: Replay | None = None,
     ) -> None:
         self.tally = Tally()
@@ -72,6 +74,7 @@ class Calls:
         self._origin = origin
         self._replay = replay
         self._keeping = keeping
+        self._definition_of = definition_of
         self._has_own_progress = False
         self._waited_s: dict[str, float] = {}
 
@@ -115,6 +118,8 @@ class Calls:
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
+        if tool.path == SAVE:
+            journaled.arguments = with_source(journaled.arguments, self._definition_of)
         self._caching.check(tool)
         if (answered := self._replayed(journaled)) is not None:
             value: Json = answered.value

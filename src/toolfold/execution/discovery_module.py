@@ -1,6 +1,7 @@
 """The module `tools` of guest code: find tools, read about them, see servers and resources."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -10,13 +11,17 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
-from toolfold.catalog.search.discovery import SearchResult
+from toolfold.catalog.search.discovery import SearchResult, ToolIndex
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
+from toolfold.execution.shelf import Shelf, shown_hit
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
+from toolfold.skills.library import Library
+from toolfold.skills.models import Skill
+from toolfold.skills.names import VERBS
 
 READ: Final = "tools.read"
 """The one function that goes to a server, and so is counted as tools are."""
@@ -42,13 +47,14 @@ def read(server: str, uri: str) -> Intersection[Any, Awaitable[Any]]: ...
 class DiscoveryModule:
     """Answers the calls to `tools.*`."""
 
-    def __init__(self, catalog: Catalog, meaning: Meaning) -> None:
+    def __init__(self, catalog: Catalog, meaning: Meaning, library: Library) -> None:
         self._catalog = catalog
         self._meaning = meaning
+        self._shelf = Shelf(catalog, library)
 
     def warm(self) -> None:
         """Make search by meaning ready in the background, for a host that stays."""
-        self._meaning.want(self._catalog.index)
+        self._meaning.want(self._shelf.index)
 
     async def call(self, call: GuestCall) -> Json:
         """Answer one call.
@@ -72,7 +78,7 @@ class DiscoveryModule:
     async def search(
         self, query: str, limit: int = 5, server: str | None = None, detail: str = "brief"
     ) -> str:
-        """Return the tools that fit `query`, best first.
+        """Return the tools and skills that fit `query`, best first.
 
         `detail` says how much of each: its name, a brief line, or the full stub.
         """
@@ -81,7 +87,8 @@ class DiscoveryModule:
         if not isinstance(limit, int):
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MOST_HITS))
-        result = await self.find(str(query), limit=limit, server=server)
+        await self.learn()
+        result = await self._find(self._shelf.index, str(query), limit=limit, server=server)
         lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
@@ -92,10 +99,26 @@ class DiscoveryModule:
     async def find(self, query: str, *, limit: int, server: str | None = None) -> SearchResult:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
+        found = await self._find(self._shelf.index, query, limit=limit + _MOST_HITS, server=server)
+        hits = [tool for tool in found.hits if self._shelf.skill(tool) is None]
+        return replace(found, hits=tuple(hits[:limit]))
+
+    async def find_skills(self, query: str, limit: int) -> list[Skill]:
+        """Return the skills that fit `query`, best first."""
+        index = self._shelf.index
+        found = await self._find(index, query, limit=limit + len(VERBS), server="skills")
+        skills = [skill for tool in found.hits if (skill := self._shelf.skill(tool))]
+        return skills[:limit]
+
+    async def _find(
+        self, index: ToolIndex, query: str, *, limit: int, server: str | None
+    ) -> SearchResult:
         name = self._catalog.modules.get(str(server), server)
-        return await self._meaning.search(self._catalog.index, query, limit=limit, server=name)
+        return await self._meaning.search(index, query, limit=limit, server=name)
 
     def _shown(self, tool: Tool, detail: str) -> str:
+        if skill := self._shelf.skill(tool):
+            return shown_hit(skill, detail)
         if detail == "full":
             return self._catalog.describe(tool)
         return tool.path if detail == "name" else brief(tool)
@@ -108,6 +131,8 @@ class DiscoveryModule:
         return "\n\n".join(self._describe_one(name) for name in names)
 
     def _describe_one(self, name: str) -> str:
+        if name.startswith("skills.") and (skill := self._shelf.named(name)):
+            return skill.documented
         tools = self._catalog.functions(name)
         if tools:
             return "\n".join(brief(tool) for tool in tools.values())
@@ -134,6 +159,7 @@ class DiscoveryModule:
         lines += self._catalog.notes
         for module in sorted(self._catalog.modules.keys() - self._catalog.servers.keys()):
             lines.append(f"{module}: built in, {len(self._catalog.functions(module))} functions")
+        lines += self._shelf.lines()
         return "\n".join(lines)
 
     async def resources(self, server: str | None = None) -> Json:

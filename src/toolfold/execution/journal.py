@@ -19,6 +19,7 @@ import anyio
 import anyio.to_thread
 
 from toolfold.catalog.definitions import Listing
+from toolfold.config.database import is_damage
 from toolfold.errors import NotFound, StoreError, ToolfoldError, UpstreamTimedOut
 from toolfold.execution.books import Books, Offer
 from toolfold.execution.packing import has_tuples, pack
@@ -36,13 +37,7 @@ from toolfold.execution.runs import (
     find,
     find_latest,
 )
-from toolfold.execution.runsdb import (
-    RESUMING,
-    is_damage,
-    open_for_reading,
-    open_for_writing,
-    prune,
-)
+from toolfold.execution.runsdb import RESUMING, open_for_reading, open_for_writing, prune
 from toolfold.execution.texts import answer_text, code_text, tool_text
 from toolfold.jsontypes import Json, JsonObject, plain
 

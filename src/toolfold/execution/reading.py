@@ -158,13 +158,7 @@ class Reading:
 
     def is_guarded(self, line: int, *exceptions: str) -> bool:
         """Whether the code expects one of these exceptions on that line."""
-        expected = {*exceptions, "Exception", "BaseException"}
-        return any(
-            isinstance(node, ast.Try)
-            and node.body[0].lineno <= line <= (node.body[-1].end_lineno or line)
-            and any(_caught(handler) & expected or not handler.type for handler in node.handlers)
-            for node in self.nodes
-        )
+        return is_guarded(self.nodes, line, *exceptions)
 
     def display(self, value: ast.expr) -> ast.expr:
         """Return the list or dict that `value` is, if it is certain to be what is written.
@@ -233,6 +227,17 @@ class Reading:
         return 1 + (
             offset if text.isascii() else len(text.encode()[:offset].decode("utf-8", "replace"))
         )
+
+
+def is_guarded(nodes: Iterable[ast.AST], line: int, *exceptions: str) -> bool:
+    """Whether code expects one of these exceptions on that line."""
+    expected = {*exceptions, "Exception", "BaseException"}
+    return any(
+        isinstance(node, ast.Try)
+        and node.body[0].lineno <= line <= (node.body[-1].end_lineno or line)
+        and any(_caught(handler) & expected or not handler.type for handler in node.handlers)
+        for node in nodes
+    )
 
 
 def _place(diagnostic: Diagnostic) -> tuple[int, int]:

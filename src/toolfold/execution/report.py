@@ -15,7 +15,9 @@ from toolfold.sandbox.sandbox import Failure, GuestOutcome
 
 _SHOWN_FINDINGS = 5
 _SHOWN_FRAMES = 4
-_FRAME = re.compile(r'^  File "<[^>]*>", line (\d+), in (.*)$')
+_FRAME = re.compile(r'^  File "<([^>]*)>", line (\d+), in (.*)$')
+_SKILL = "skill "
+"""How what stands for the file of a skill in tracebacks begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +248,18 @@ def _error(failure: Failure, source: str, tier: Tier) -> str:
 
 
 def _callers(traceback: str) -> list[str]:
-    """Return the way to the failing line, one caller a line, without the failing line itself."""
+    """Return the way to the failing line, one caller a line, without that of the code itself."""
     frames = [match.groups() for line in traceback.split("\n") if (match := _FRAME.match(line))]
-    return [f"  called from line {line} in {where}" for line, where in frames[:-1]][-_SHOWN_FRAMES:]
+    own = [at for at, frame in enumerate(frames) if not frame[0].startswith(_SKILL)]
+    if own:
+        del frames[own[-1]]
+    return [_frame_line(*frame) for frame in frames][-_SHOWN_FRAMES:]
+
+
+def _frame_line(file: str, line: str, where: str) -> str:
+    if file.startswith(_SKILL):
+        return f"  in the skill {file.removeprefix(_SKILL)}, line {line}, in {where}"
+    return f"  called from line {line} in {where}"
 
 
 _HINTS: Mapping[str, str] = {

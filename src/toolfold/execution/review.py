@@ -22,7 +22,7 @@ from toolfold.execution.typewords import surely_differ
 from toolfold.execution.written import mismatches
 from toolfold.sandbox.sandbox import Diagnostic
 
-_ARGUMENT_RULES = frozenset(
+ARGUMENT_RULES = frozenset(
     {
         "invalid-argument-type",
         "missing-argument",
@@ -99,7 +99,7 @@ class _Reviewer:
                     yield message
             case "call-non-callable":
                 yield from self._module_called(diagnostic)
-            case rule if rule in _ARGUMENT_RULES:
+            case rule if rule in ARGUMENT_RULES:
                 yield from self._bad_argument(diagnostic, quoted)
 
     def findings(self) -> Iterator[Finding]:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from toolfold.errors import StoreError
-from toolfold.execution.runsdb import (
+from toolfold.config.database import (
     PATIENCE_S,
     Opened,
     identity_of,
     is_busy,
     is_damage,
-    open_for_writing,
     set_patience,
 )
+from toolfold.errors import StoreError
+from toolfold.execution.runsdb import open_for_writing
 
 _log = logging.getLogger(__name__)
 

@@ -18,17 +18,21 @@ from toolfold.errors import CodeRejected, InDoubt, RunCrashed, ToolfoldError
 from toolfold.execution import caching, discovery_module, report, runs_module
 from toolfold.execution.bindings import bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
+from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.moving import pack_up, refuse_to_leave
 from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.recording import Recorder
 from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
-from toolfold.execution.review import Finding, review
+from toolfold.execution.review import Finding
 from toolfold.execution.runs import RESUMABLE, Origin, Run, Start
 from toolfold.execution.sessions import Held, Sessions
+from toolfold.execution.skill_feed import Feed, Feeder, run_feed
+from toolfold.execution.skill_uses import SkillUses
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.sandbox.sandbox import (
@@ -38,21 +42,20 @@ from toolfold.sandbox.sandbox import (
     GuestModule,
     GuestOutcome,
     Modules,
+    OnCall,
     Program,
     State,
     close_parked,
 )
 from toolfold.sandbox.trees import ReadOnlyTree, Roots
+from toolfold.skills.extract import definition_in
+from toolfold.skills.library import Library
+from toolfold.skills.models import Skill
 from toolfold.workspace.workspace import Workspace
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
 _NAMES: Final = frozenset({SHOW, PROGRESS, caching.GET, caching.PUT})
-_STUBS: Final = (
-    "def show(image: object, /) -> None: ...",
-    "def progress(done: float, total: float | None = None, note: str = '') -> None: ...",
-    "def cached(key: object, ttl: float, fn: object, /): ...",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Runtime:
         journal: Journal,
         sessions: Sessions,
         workspace: Workspace,
+        library: Library,
     ) -> None:
         self._answerers = answerers
         self._catalog = answerers.catalog
@@ -88,11 +92,13 @@ class Runtime:
         self._waiting = waiting
         self._journal = journal
         self._tiers = tiers
-        self._checker = checker
         self._limits = limits
         self._sessions = sessions
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._resuming
+        self._feeder = Feeder(library, max_bytes=limits.code_bytes)
+        self._uses = SkillUses(library)
+        self._examiner = Examiner(answerers.catalog, tiers, checker, self._feeder, limits)
 
     async def run(
         self,
@@ -193,18 +199,17 @@ class Runtime:
         try:
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            used = held.info.bindings.used_by(plan)
-            known = used.known_to(plan)
-            await self._catalog.learn(
-                plan.imports | used.modules | self._catalog.modules_in(plan.names)
-            )
+            feed = self._feeder.feed(plan)
+            bound = held.info.bindings
+            await self._examiner.learn(feed, bound)
             clock.lap("connect_ms")
-            tier, findings = await self._check(known, held)
+            needs_cpython = held.info.tier == "cpython" and held.state is not None
+            tier, findings = await self._examiner.examine(feed, bound, needs_cpython=needs_cpython)
             clock.lap("check_ms")
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
         if findings:
-            missed = self._tiers.missed(plan, self._catalog.modules)
+            missed = self._examiner.missed(feed)
             text = report.rejection_text(findings, plan.source, missed=missed)
             return _rejected(text, findings[0].line, clock.times)
         keeping = Keeping(self._workspace, journaled.id)
@@ -214,10 +219,12 @@ class Runtime:
             told.on_progress,
             origin=told.origin,
             keeping=keeping,
+            definition_of=partial(definition_in, [bound.source(), plan.source]),
             replay=told.replay,
         )
+        recorder = self._uses.recorder(feed, calls.call)
         try:
-            tier, outcome = await self._run_somewhere(plan, tier, calls, told.ask, held)
+            tier, outcome = await self._run_somewhere(feed, tier, calls, recorder, told.ask, held)
         except CodeRejected as rejection:
             return _rejected(str(rejection), None, clock.times)
         except RunCrashed as crash:
@@ -226,6 +233,7 @@ class Runtime:
             # Only now is it known that there is none: go on as where there never was.
             return await self._journaled(code, held, journaled, told)
         self._catalog.save_shapes()
+        await self._uses.count(feed, code, outcome, recorder)
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
         notes = (*held.notes, *_replayed(told.replay))
@@ -238,65 +246,54 @@ class Runtime:
             return plan()
         return await anyio.to_thread.run_sync(plan, limiter=self._readers)
 
-    async def _check(self, plan: Plan, held: Held) -> tuple[Tier, list[Finding]]:
-        """Choose the interpreter, and find what cannot work, before anything has happened."""
-        verdict = await self._checker.check(plan.source, prelude=self._prelude(plan, held))
-        tiers, found = self._tiers, verdict.diagnostics
-        is_monty = held.info.tier == "monty" or held.state is None
-        if is_monty and tiers.choose(plan, self._catalog.modules) == "monty":
-            findings = review(plan, found, self._catalog)
-            findings += report.unsupported_findings(plan.unsupported)
-            if not findings and verdict.refusal:
-                findings.append(Finding(line=1, message=verdict.refusal))
-            if not findings or not tiers.has_cpython:
-                return "monty", findings
-        return "cpython", review(plan, found, self._catalog, packages=tiers.packages)
+    async def check_skill(self, skill: Skill) -> tuple[Tier, list[Finding]]:
+        """Return which interpreter a skill needs, and what is wrong with its code.
 
-    def _prelude(self, plan: Plan, held: Held) -> str:
-        """Declare what guest code may use without importing it."""
-        lines = [*_STUBS, held.info.bindings.prelude()]
-        for name in self._aliases(plan):
-            tool = self._catalog.find(name)
-            lines.append(f"from {tool.module} import {tool.function} as {name}")
-        return "\n".join(lines)
+        Raises:
+            CodeRejected: It cannot be checked.
+        """
+        return await self._examiner.check_skill(skill)
 
-    def _aliases(self, plan: Plan) -> list[str]:
-        """Return the names in the code that are tools as clients write them: `mcp__a__b`."""
-        found = []
-        for name in sorted(plan.names):
-            if name.startswith("mcp__"):
-                try:
-                    self._catalog.find(name)
-                except ToolfoldError:
-                    continue
-                found.append(name)
-        return found
-
-    async def _run_somewhere(
-        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None, held: Held
+    async def _run_somewhere(  # all that a run is made of
+        self,
+        feed: Feed,
+        tier: Tier,
+        calls: Calls,
+        recorder: Recorder | None,
+        ask: Ask | None,
+        held: Held,
     ) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called."""
-        outcome, state = await self._run(plan, tier, calls, ask, held)
+        on_call = recorder.call if recorder else calls.call
+        outcome, state = await self._run(feed, tier, calls, on_call, ask, held)
         kept: Tier = tier
         if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
-            outcome, other = await self._run(plan, "cpython", calls, ask, held)
+            if recorder:
+                recorder.begin_again()
+            outcome, other = await self._run(feed, "cpython", calls, on_call, ask, held)
             tier = "cpython"
             if outcome.failure is None or state is None:
                 kept, state = "cpython", other
             else:  # the code is wrong in both: the session stays where it was
                 close_parked(other)
-        await self._sessions.keep(held, state, kept, bindings(plan))
+        await self._sessions.keep(held, state, kept, bindings(feed.plan))
         return tier, outcome
 
-    async def _run(
-        self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None, held: Held
+    async def _run(  # all that a run is made of
+        self,
+        feed: Feed,
+        tier: Tier,
+        calls: Calls,
+        on_call: OnCall,
+        ask: Ask | None,
+        held: Held,
     ) -> tuple[GuestOutcome, State | None]:
         """Run in one interpreter, after what must run before; return what is left of it too."""
         moves = tier == "cpython" and isinstance(held.state, Frozen)
-        feeds = [*(await self._moved(plan, held) if moves else ()), *_helpers(plan)]
+        before = [*(await self._moved(feed.plan, held) if moves else ()), *_helpers(feed)]
         state = None if moves else held.state
         beginning = Beginning(state=state, seed=calls.seed, clock=calls.read_clock)
-        names = frozenset({*_NAMES, *self._aliases(plan)})
+        names = _NAMES.union(*(self._examiner.aliases(plan) for plan in feed.plans))
         sandbox = self._tiers.sandbox(tier)
         stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
         files = Roots({"servers": stubs, "workspace": self._workspace})
@@ -304,12 +301,11 @@ class Runtime:
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
-            for feed in feeds:
-                outcome = await session.run(feed, calls.call, clock=clock)
+            for program in before:
+                outcome = await session.run(program, calls.call, clock=clock)
                 if outcome.failure is not None:
                     return outcome, None
-            program = Program(source=plan.source, awaited=plan.awaited)
-            outcome = await session.run(program, calls.call, clock=clock)
+            outcome = await run_feed(session, feed, on_call, clock)
             return outcome, await session.leave() if held.is_kept else None
 
     async def _moved(self, plan: Plan, held: Held) -> Iterable[Program]:
@@ -402,9 +398,9 @@ class _Told:
     replay: Replay | None = None
 
 
-def _helpers(plan: Plan) -> Iterable[Program]:
+def _helpers(feed: Feed) -> Iterable[Program]:
     """Return what a program uses that is guest code too, but not its own."""
-    if caching.NAME in plan.names:
+    if any(caching.NAME in plan.names for plan in feed.plans):
         yield Program(source=caching.SOURCE)
 
 

@@ -56,7 +56,7 @@ class Drive:
         self._limits = limits
         self._host = host
         number, awaited = programs
-        self._file_name = _FILE_NAME.format(number)
+        self._program = _FILE_NAME.format(number)
         self._awaited = {_FILE_NAME.format(each): calls for each, calls in awaited.items()}
         self._post = post
         self._budget = ValueBudget(
@@ -101,7 +101,7 @@ class Drive:
                 kind="value", message=f"The value of the last line cannot be shown. {error}"
             )
         except monty.MontyError as error:
-            failure = self._stop or failure_of(error, self._limits)
+            failure = self._stop or failure_of(error, self._limits, self._program)
         finally:
             if self._host.files:
                 self._host.files.finish()
@@ -113,6 +113,7 @@ class Drive:
             failure=failure,
             guest_s=elapsed - self._waiting_s,
             waiting_s=self._waiting_s,
+            program=self._program,
         )
 
     def _complete(self, source: str) -> monty.MontyComplete:
@@ -186,7 +187,7 @@ class Drive:
 
     def _line(self, position: monty.SourceRange) -> int | None:
         """Return the line of a call in this program; None for one in code that it evaluates."""
-        if position.filename != self._file_name:
+        if position.filename != self._program:
             return None
         return self._source.count(b"\n", 0, position.start) + 1
 

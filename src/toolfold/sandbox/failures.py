@@ -24,8 +24,8 @@ SESSION_OVER: Final = Failure(
 )
 
 
-def failure_of(error: monty.MontyError, limits: Limits) -> Failure:
-    """Say in our words what the interpreter raised."""
+def failure_of(error: monty.MontyError, limits: Limits, program: str) -> Failure:
+    """Say in our words what the interpreter raised; `program` is what it calls the code's file."""
     if isinstance(error, monty.MontyCrashedError):
         if error.timed_out:
             return too_long(limits)
@@ -38,12 +38,12 @@ def failure_of(error: monty.MontyError, limits: Limits) -> Failure:
         return too_long(limits)
     if kind == "memory":
         return too_much(limits)
-    frames = error.traceback()
+    lines = [frame.line for frame in error.traceback() if frame.filename == program]
     return Failure(
         kind=kind,
         message=message[:MESSAGE_CHARS],
         traceback=error.display("traceback")[-TRACEBACK_CHARS:],
-        line=frames[-1].line if frames else None,
+        line=lines[-1] if lines else None,
     )
 
 

@@ -64,6 +64,7 @@ class Failure:
     """`KeyError: 'name'`, or our own sentence about a limit."""
     traceback: str = ""
     line: int | None = None
+    """The last line of this program on the way to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,8 @@ class GuestOutcome:
     failure: Failure | None = None
     guest_s: float = 0.0
     waiting_s: float = 0.0
+    program: str = ""
+    """What tracebacks call the file of this program."""
 
 
 class FileStatus(Protocol):

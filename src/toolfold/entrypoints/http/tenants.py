@@ -103,7 +103,7 @@ def _client(context: Any) -> str:
 
 
 def in_namespace(config: Config, namespace: str) -> Config:
-    """Return a configuration whose notes and files belong to another namespace."""
+    """Return a configuration whose notes, files and skills belong to another namespace."""
     memory = replace(config.settings.memory, namespace=namespace)
     settings = replace(config.settings, memory=memory)
     return replace(config, settings=settings, tenant=namespace)

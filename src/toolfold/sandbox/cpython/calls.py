@@ -27,11 +27,14 @@ class Sites:
     """Where in guest programs calls are, and which of them are awaited."""
 
     def __init__(self) -> None:
+        self.program = ""
+        """The file name of the program that runs."""
         self._awaited: dict[str, frozenset[tuple[int, int]]] = {}
         self._known: dict[tuple[int, int], tuple[types.CodeType, bool]] = {}
 
     def add(self, file_name: str, awaited: frozenset[tuple[int, int]]) -> None:
-        """Note which calls of a program are awaited, by line and column."""
+        """Begin a program: note which of its calls are awaited, by line and column."""
+        self.program = file_name
         self._awaited[file_name] = awaited
 
     def is_awaited(self, frame: types.FrameType) -> bool:
@@ -49,9 +52,9 @@ class Sites:
         return known[1]
 
 
-def line_of(frame: types.FrameType | None) -> int:
-    """Return the line of the guest program that led to `frame`; 0 if none did."""
-    while frame is not None and not frame.f_code.co_filename.startswith(PROGRAM):
+def line_of(frame: types.FrameType | None, program: str) -> int:
+    """Return the line of a program that led to `frame`; 0 if none did."""
+    while frame is not None and frame.f_code.co_filename != program:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else 0
 
@@ -69,7 +72,7 @@ class Caller:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)  # noqa: SLF001
-            is_awaited, line = self._sites.is_awaited(frame), line_of(frame)
+            is_awaited, line = self._sites.is_awaited(frame), line_of(frame, self._sites.program)
             content = self._content(path, args, kwargs, line)
             call_id = bridge.next_id()
             pending = PendingCall(bridge, call_id) if is_awaited else None

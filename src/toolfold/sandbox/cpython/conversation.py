@@ -14,6 +14,7 @@ from toolfold.config.settings import Limits
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
+from toolfold.sandbox.cpython.calls import PROGRAM
 from toolfold.sandbox.cpython.filing import Filing, Question
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
 from toolfold.sandbox.cpython.guestclock import GuestClock
@@ -80,6 +81,7 @@ class Conversation:
         )
         self._call_nodes = 2 * limits.value_nodes + _SLACK_NODES
         self._paths = offer.paths
+        self._program = ""
         self._lines = 0
         self._calls = 0
         self._besides = 0
@@ -110,6 +112,7 @@ class Conversation:
         offered: tuple[list[str], list[str]] = ([], []),
     ) -> None:
         """Have the guest run a program, which can import and call what is `offered` now."""
+        self._program = f"{PROGRAM}{number}>"
         self._lines = source.count("\n") + 1
         self._link.on_frame = self._take
         self._link.on_breach = self._breach
@@ -198,6 +201,7 @@ class Conversation:
             failure=failure,
             guest_s=self._clock.guest_s,
             waiting_s=self._clock.waiting_s,
+            program=self._program,
         )
 
     def _take(self, kind: int, payload: bytes) -> None:

@@ -1,0 +1,132 @@
+"""Examiner: which interpreter a program needs, and what cannot work, before anything happens."""
+
+from typing import Final
+
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.definitions import Definitions
+from toolfold.config.settings import Limits
+from toolfold.errors import ToolfoldError
+from toolfold.execution import report
+from toolfold.execution.bindings import NOTHING, Bindings
+from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.review import Finding, review
+from toolfold.execution.skill_feed import Feed, Feeder
+from toolfold.execution.skill_review import review_calls
+from toolfold.execution.tiers import Tier, Tiers
+from toolfold.sandbox.sandbox import Checker
+from toolfold.skills.models import Skill
+
+_MOST_CHECKED: Final = 1_000
+_STUBS: Final = (
+    "def show(image: object, /) -> None: ...",
+    "def progress(done: float, total: float | None = None, note: str = '') -> None: ...",
+    "def cached(key: object, ttl: float, fn: object, /): ...",
+)
+
+
+class Examiner:
+    """Examines programs and skills against the tools that there are."""
+
+    def __init__(
+        self, catalog: Catalog, tiers: Tiers, checker: Checker, feeder: Feeder, limits: Limits
+    ) -> None:
+        self._catalog = catalog
+        self._tiers = tiers
+        self._checker = checker
+        self._feeder = feeder
+        self._limits = limits
+        self._checked: dict[str, tuple[Definitions, Tier, list[Finding]]] = {}
+
+    async def learn(self, feed: Feed, bound: Bindings = NOTHING) -> None:
+        """Wait until the tools that a program, its skills and its session use are known."""
+        wanted = [plan.imports | self._catalog.modules_in(plan.names) for plan in feed.plans]
+        await self._catalog.learn(bound.used_by(feed.plan).modules.union(*wanted))
+
+    async def examine(
+        self, feed: Feed, bound: Bindings = NOTHING, *, needs_cpython: bool = False
+    ) -> tuple[Tier, list[Finding]]:
+        """Choose the interpreter, and find what cannot work, before anything has happened.
+
+        `bound` is what earlier programs left, which may be in CPython already.
+        """
+        if feed.findings:
+            return "monty", list(feed.findings)
+        tier, findings = await self._check_one(feed, bound, needs_cpython=needs_cpython)
+        for skill in feed.skills:
+            needed, found = await self._check_used(skill)
+            tier = "cpython" if needed == "cpython" else tier
+            findings += found
+        return tier, findings
+
+    async def _check_one(
+        self, feed: Feed, bound: Bindings, *, needs_cpython: bool
+    ) -> tuple[Tier, list[Finding]]:
+        """The same, of a program by itself: its skills are what they say they are."""
+        plan, tiers = bound.used_by(feed.plan).known_to(feed.plan), self._tiers
+        prelude = self._prelude(feed, bound)
+        verdict = await self._checker.check(plan.source, prelude=prelude)
+        found = verdict.diagnostics
+        misused = review_calls(feed, found)
+        if not needs_cpython and tiers.choose(plan, self._catalog.modules) == "monty":
+            findings = review(plan, found, self._catalog) + misused
+            findings += report.unsupported_findings(plan.unsupported)
+            if not findings and verdict.refusal:
+                findings.append(Finding(line=1, message=verdict.refusal))
+            if not findings or not tiers.has_cpython:
+                return "monty", findings
+        found_anyway = review(plan, found, self._catalog, packages=tiers.packages)
+        return "cpython", found_anyway + misused
+
+    async def check_skill(self, skill: Skill) -> tuple[Tier, list[Finding]]:
+        """Return which interpreter a skill needs, and what is wrong with its code.
+
+        Raises:
+            CodeRejected: It cannot be checked.
+        """
+        plan = make_plan(skill.texts.source, max_bytes=self._limits.code_bytes)
+        feed = self._feeder.feed(plan)
+        if skill.name in {each.name for each in feed.skills}:
+            message = f"The skill {skill.name!r} would import itself, by way of others."
+            return "monty", [Finding(line=1, message=message)]
+        await self.learn(feed)
+        return await self.examine(feed)
+
+    async def _check_used(self, skill: Skill) -> tuple[Tier, list[Finding]]:
+        """Check a skill that a program uses, unless nothing has changed since it was checked."""
+        key, tools = f"{skill.name} {skill.texts.digest}", self._catalog.definitions
+        known = self._checked.get(key)
+        if known is None or known[0] is not tools:
+            tier, found = await self.check_skill(skill)
+            where = f"The skill {skill.name!r}, line"
+            told = [
+                Finding(line=1, message=f"{where} {each.line}: {each.message}") for each in found
+            ]
+            if len(self._checked) >= _MOST_CHECKED:
+                self._checked.clear()
+            known = self._checked[key] = (tools, tier, told)
+        return known[1], known[2]
+
+    def missed(self, feed: Feed) -> str | None:
+        """Say why a program that needs CPython cannot have it; None if it can."""
+        told = [self._tiers.missed(plan, self._catalog.modules) for plan in feed.plans]
+        return next(filter(None, told), None)
+
+    def _prelude(self, feed: Feed, bound: Bindings) -> str:
+        """Declare what guest code may use without importing it."""
+        lines = [*_STUBS, *filter(None, (feed.stubs, bound.prelude()))]
+        for name in self.aliases(feed.plan):
+            tool = self._catalog.find(name)
+            lines.append(f"from {tool.module} import {tool.function} as {name}")
+        return "\n".join(lines)
+
+    def aliases(self, plan: Plan) -> list[str]:
+        """Return the names in the code that are tools as clients write them: `mcp__a__b`."""
+        found = []
+        for name in sorted(plan.names):
+            if name.startswith("mcp__"):
+                try:
+                    self._catalog.find(name)
+                except ToolfoldError:
+                    continue
+                found.append(name)
+        return found

@@ -1,0 +1,1 @@
+"""Skills: functions that worked, saved by name as folders that people can read and commit."""
