@@ -114,6 +114,9 @@ class Examiner:
     def _prelude(self, feed: Feed, bound: Bindings) -> str:
         """Declare what guest code may use without importing it."""
         lines = [*_STUBS, *filter(None, (feed.stubs, bound.prelude()))]
+        # The checker finds a module that is imported in a function only if it knows it already.
+        modules = sorted(feed.plan.imports & self._catalog.modules.keys())
+        lines += [f"import {module} as _{module}" for module in modules]
         for name in self.aliases(feed.plan):
             tool = self._catalog.find(name)
             lines.append(f"from {tool.module} import {tool.function} as {name}")
