@@ -25,6 +25,7 @@ from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
+from toolfold.execution.approvals import Approvals
 from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
 from toolfold.execution.discovery_module import DiscoveryModule
@@ -33,7 +34,7 @@ from toolfold.execution.journal import Journal
 from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.runtime import Runtime, Trust, modules
 from toolfold.execution.sessions import Sessions, sessions_of
 from toolfold.execution.skills_module import SkillsModule
 from toolfold.execution.tiers import Tiers
@@ -61,6 +62,7 @@ from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import MODULE, built_in_tools
+from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
@@ -239,6 +241,13 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             sessions=sessions,
             workspace=workspace,
             library=library,
+            trust=Trust(
+                rules=PolicyFiles(config),
+                approvals=Approvals(
+                    config.directories.data / "approvals.db", valid_s=limits.approval_s
+                ),
+                scope=config.namespace,
+            ),
         )
         async with (
             checker.running(),

@@ -10,12 +10,15 @@ ToolfoldError
 │   ├── UpstreamTimedOut       it did not answer in time
 │   ├── LoginFailed            the browser flow gave no login
 │   ├── BadCall                the arguments do not fit the tool
+│   ├── Denied                 a rule forbids it
 │   ├── QuestionRefused        it asks the user what cannot be asked
 │   └── ToolFailed             it answered that the call failed
 ├── RunError               a run that we stopped
 │   ├── CodeRejected           refused before anything ran
 │   ├── ValueRejected          a guest value passed its budget
 │   ├── RunTimedOut
+│   ├── NeedsApproval          the user must be asked first; the run is frozen
+│   ├── Rejected               the user was asked, and does not want it
 │   ├── InDoubt                what was under way may have happened; the user decides
 │   ├── QuestionExpired        nobody answered what a server asked
 │   ├── RunCrashed             the worker died
@@ -82,6 +85,12 @@ class BadCall(UpstreamError):
     code = "bad_call"
 
 
+class Denied(UpstreamError):
+    """A rule forbids the call; nothing was sent."""
+
+    code = "denied"
+
+
 class ToolFailed(UpstreamError):
     """The server answered that the call failed; the message is the server's own."""
 
@@ -98,6 +107,8 @@ class RunError(ToolfoldError):
     """A run was stopped by us."""
 
     code = "run"
+    failure = "error"
+    """The kind of failure that the run ends with, where guest code is running."""
 
 
 class CodeRejected(RunError):
@@ -110,6 +121,7 @@ class ValueRejected(RunError):
     """A value that guest code sent is larger, deeper or stranger than we take."""
 
     code = "value_rejected"
+    failure = "value"
 
 
 class RunTimedOut(RunError):
@@ -128,6 +140,20 @@ class RunCrashed(RunError):
     """The process that ran the code died."""
 
     code = "run_crashed"
+
+
+class NeedsApproval(RunError):
+    """The user must be asked, and cannot be now: the run is frozen before the call."""
+
+    code = "needs_approval"
+    failure = "approval"
+
+
+class Rejected(RunError):
+    """The user was asked, and does not want it."""
+
+    code = "rejected"
+    failure = "rejected"
 
 
 class InDoubt(RunError):

@@ -111,6 +111,9 @@ class Limits:
     answer_s: float = 45.0
     """Time after which a client is answered though its run goes on."""
 
+    approval_s: float = 3600.0
+    """Time in which the user may approve what a run wants to do."""
+
     session_bytes: int = 64 * _MIB
     """What a session's variables may take on disk."""
 

@@ -11,12 +11,14 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
 from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall, ToolfoldError
+from toolfold.errors import BadCall, RunError, ToolfoldError
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
+from toolfold.execution.guarding import Guard
 from toolfold.execution.journal import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
+from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Answered, Replay
 from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
@@ -60,6 +62,8 @@ class Calls:
         origin: Origin,
         keeping: Keeping,
         definition_of: Callable[[str], str | None],
+        guard: Guard,
+        rehearsal: Rehearsal | None = None,
         replay: Replay | None = None,
     ) -> None:
         self.tally = Tally()
@@ -73,6 +77,10 @@ class Calls:
         self._caching = Caching(answerers.cache)
         self._origin = origin
         self._replay = replay
+        self.guard = guard
+        self.rehearsal = rehearsal
+        guard.under_way = lambda: self._under_way
+        self._under_way = 0
         self._keeping = keeping
         self._definition_of = definition_of
         self._has_own_progress = False
@@ -122,15 +130,32 @@ class Calls:
             journaled.arguments = with_source(journaled.arguments, self._definition_of)
         self._caching.check(tool)
         if (answered := self._replayed(journaled)) is not None:
+            self.guard.note_replayed(tool.path, journaled.position)
             value: Json = answered.value
             return value
+        if self.rehearsal is not None and not tool.listed.read_only:
+            journaled.is_replayed = True  # as far as the journal goes: nothing was called
+            return self.rehearsal.answer(tool, journaled.arguments)
+        await self._admitted(tool, journaled)
         if not tool.listed.read_only:
             journaled.intend()
-        answer = await self._catalog.call(
-            tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
-        )
+        self._under_way += 1
+        try:
+            answer = await self._catalog.call(
+                tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
+            )
+        finally:
+            self._under_way -= 1
         await self._keeping.save_blobs()
         return answer.value
+
+    async def _admitted(self, tool: Tool, journaled: JournaledCall) -> None:
+        """Ask the policy; of a call that it does not let pass the journal says nothing was done."""
+        try:
+            await self.guard.admit(tool, journaled.arguments, journaled.position)
+        except RunError:
+            journaled.is_replayed = True  # it has not happened, and may yet
+            raise
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = read_arguments(call)

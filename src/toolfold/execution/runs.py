@@ -63,7 +63,7 @@ class Start(NamedTuple):
 
 ANYWHERE: Final = Start()
 
-RESUMABLE: Final = frozenset({"cancelled", "crash", "timeout"})
+RESUMABLE: Final = frozenset({"approval", "cancelled", "crash", "timeout"})
 """How runs may have ended that can be gone on with, beside those that have no end."""
 
 

@@ -14,18 +14,21 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.stubfiles import StubFiles
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import CodeRejected, InDoubt, RunCrashed, ToolfoldError
+from toolfold.errors import CodeRejected, ConfigError, InDoubt, RunCrashed, ToolfoldError
 from toolfold.execution import caching, discovery_module, report, runs_module
+from toolfold.execution.approvals import Approvals
 from toolfold.execution.bindings import bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
+from toolfold.execution.guarding import Guard, RunFacts
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.moving import pack_up, refuse_to_leave
 from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.recording import Recorder
+from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.review import Finding
@@ -35,10 +38,12 @@ from toolfold.execution.skill_feed import Feed, Feeder, run_feed
 from toolfold.execution.skill_uses import SkillUses
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
+from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import (
     Beginning,
     Checker,
     Frozen,
+    GuestFiles,
     GuestModule,
     GuestOutcome,
     Modules,
@@ -47,7 +52,7 @@ from toolfold.sandbox.sandbox import (
     State,
     close_parked,
 )
-from toolfold.sandbox.trees import ReadOnlyTree, Roots
+from toolfold.sandbox.trees import ReadOnlyTree, Roots, Unchanged
 from toolfold.skills.extract import definition_in
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill
@@ -70,6 +75,16 @@ class SessionWish:
 FRESH: Final = SessionWish()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Who says what code may do."""
+
+    rules: PolicyFiles
+    approvals: Approvals
+    scope: str
+    """The namespace in which the user allows tools for good."""
+
+
 class Runtime:
     """Runs guest code with every tool at hand."""
 
@@ -85,6 +100,7 @@ class Runtime:
         sessions: Sessions,
         workspace: Workspace,
         library: Library,
+        trust: Trust,
     ) -> None:
         self._answerers = answerers
         self._catalog = answerers.catalog
@@ -94,18 +110,20 @@ class Runtime:
         self._tiers = tiers
         self._limits = limits
         self._sessions = sessions
+        self._trust = trust
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._resuming
         self._feeder = Feeder(library, max_bytes=limits.code_bytes)
         self._uses = SkillUses(library)
         self._examiner = Examiner(answerers.catalog, tiers, checker, self._feeder, limits)
 
-    async def run(
+    async def run(  # noqa: PLR0913  # who asks, where, and who is told
         self,
         code: str,
         *,
         origin: Origin = _NOBODY,
         session: SessionWish = FRESH,
+        dry_run: bool = False,
         on_begin: Begun = lambda _id: None,
         on_progress: OnProgress = lambda _done, _total, _note: None,
         ask: Ask | None = None,
@@ -121,7 +139,9 @@ class Runtime:
             StoreError: Sessions cannot be kept.
         """
         async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as held:
-            told = _Told(origin, on_begin, on_progress, ask)
+            rehearsal = Rehearsal() if dry_run else None
+            held.is_kept = held.is_kept and not dry_run
+            told = _Told(origin, on_begin, on_progress, ask, rehearsal=rehearsal)
             return await self._in_session(code, held, told)
 
     async def resume(
@@ -197,6 +217,7 @@ class Runtime:
     ) -> RunResult:
         clock = _Clock()
         try:
+            guard = self._guard(journaled.id, told)
             plan = await self._plan(code)
             clock.lap("plan_ms")
             feed = self._feeder.feed(plan)
@@ -220,6 +241,8 @@ class Runtime:
             origin=told.origin,
             keeping=keeping,
             definition_of=partial(definition_in, [bound.source(), plan.source]),
+            guard=guard,
+            rehearsal=told.rehearsal,
             replay=told.replay,
         )
         recorder = self._uses.recorder(feed, calls.call)
@@ -236,8 +259,22 @@ class Runtime:
         await self._uses.count(feed, code, outcome, recorder)
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
         saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
-        notes = (*held.notes, *_replayed(told.replay))
+        notes = (*held.notes, *_replayed(told.replay), *_rehearsed(told.rehearsal))
         return self._shape(plan, outcome, tier, calls, clock, saved, notes)
+
+    def _guard(self, run_id: str, told: "_Told") -> Guard:
+        """Return who decides about calls.
+
+        Raises:
+            CodeRejected: The rules cannot be read: nothing is allowed until they can.
+        """
+        try:
+            policy = self._trust.rules.policy(told.origin.client)
+        except ConfigError as error:
+            raise CodeRejected(f"Nothing was run. {error}") from error
+        first = told.replay.first if told.replay else run_id
+        run = RunFacts(first=first, attempt=run_id, origin=told.origin, scope=self._trust.scope)
+        return Guard(policy, self._trust.approvals, run)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -296,11 +333,17 @@ class Runtime:
         names = _NAMES.union(*(self._examiner.aliases(plan) for plan in feed.plans))
         sandbox = self._tiers.sandbox(tier)
         stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
-        files = Roots({"servers": stubs, "workspace": self._workspace})
+        own: GuestFiles = self._workspace
+        if calls.rehearsal is not None:
+            own = Unchanged(own, "this is a dry run")
+        files = Roots({"servers": stubs, "workspace": own})
         known = modules(self._catalog)
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
-            calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
+            calls.guard.tier, calls.guard.clock = tier, clock
+            calls.ask = calls.guard.ask = ask and replace(
+                ask, put=RunAsk(ask, self._waiting, clock)
+            )
             for program in before:
                 outcome = await session.run(program, calls.call, clock=clock)
                 if outcome.failure is not None:
@@ -396,6 +439,7 @@ class _Told:
     on_progress: OnProgress
     ask: Ask | None
     replay: Replay | None = None
+    rehearsal: Rehearsal | None = None
 
 
 def _helpers(feed: Feed) -> Iterable[Program]:
@@ -410,6 +454,11 @@ def _replayed(replay: Replay | None) -> Iterable[str]:
             f"This went on with run {replay.run.id}: {replay.answered} calls were answered as they "
             "were then, and not made again."
         )
+
+
+def _rehearsed(rehearsal: Rehearsal | None) -> Iterable[str]:
+    if rehearsal is not None:
+        yield rehearsal.text()
 
 
 class _Clock:

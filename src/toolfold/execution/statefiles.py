@@ -3,16 +3,14 @@
 import hashlib
 import hmac
 import json
-import os
-import secrets
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from toolfold.config.files import replace_file
+from toolfold.config.keyfile import read_key
 from toolfold.errors import StateLost
 
-_KEY_BYTES: Final = 32
 _FORMAT: Final = b"toolfold session 1\n"
 _MOST_HEADER_BYTES: Final = 4 * 1024 * 1024
 
@@ -22,7 +20,6 @@ class StateFiles:
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
-        self._key: bytes | None = None
 
     def write(self, path: Path, header: dict[str, Any], state: bytes) -> None:
         """Replace the file at once; it survives the death of this process.
@@ -70,24 +67,9 @@ class StateFiles:
     def _sign(self, path: Path, head: bytes, state: bytes) -> bytes:
         """Bind what is kept to its place: a file is good for one session only."""
         place = f"{path.parent.name}/{path.name}\n".encode()
-        digest = hmac.new(self._read_key(), place + head, hashlib.sha256)
+        digest = hmac.new(read_key(self._key_file), place + head, hashlib.sha256)
         digest.update(hashlib.sha256(state).digest())
         return digest.hexdigest().encode()
-
-    def _read_key(self) -> bytes:
-        if self._key is None:
-            self._key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made = self._key_file.with_name(f"{self._key_file.name}.{secrets.token_hex(4)}")
-            made.touch(mode=0o600)
-            made.write_bytes(secrets.token_bytes(_KEY_BYTES))
-            try:
-                os.link(made, self._key_file)  # the first one wins, and is whole
-            except FileExistsError:
-                pass
-            finally:
-                made.unlink()
-            self._key = self._key_file.read_bytes()
-        return self._key
 
 
 def _parts(content: bytes) -> tuple[bytes, bytes, bytes, bytes]:

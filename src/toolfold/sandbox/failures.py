@@ -1,11 +1,11 @@
 """How runs fail, in our words; and how calls fail, in words that guest code can catch."""
 
-from typing import Final
+from typing import Final, get_args
 
 import pydantic_monty as monty
 
 from toolfold.config.settings import Limits
-from toolfold.errors import BadCall, NotFound, ToolfoldError, UpstreamTimedOut
+from toolfold.errors import BadCall, NotFound, RunError, ToolfoldError, UpstreamTimedOut
 from toolfold.sandbox.sandbox import Failure, FailureKind
 
 MESSAGE_CHARS: Final = 4_000
@@ -71,6 +71,14 @@ def out_of_time(wall_time_s: float) -> Failure:
         kind="timeout",
         message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
     )
+
+
+def failure_kind(error: RunError) -> FailureKind:
+    """Return how a run ends that we stop."""
+    kind: FailureKind = "error"
+    for known in get_args(FailureKind):
+        kind = known if known == error.failure else kind
+    return kind
 
 
 def ends_session(failure: Failure | None) -> bool:

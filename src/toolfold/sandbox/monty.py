@@ -25,16 +25,21 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import RunError, StateLost, ToolfoldError, ValueRejected
+from toolfold.errors import RunError, StateLost, ToolfoldError
 from toolfold.sandbox.drive import Drive, Host
-from toolfold.sandbox.failures import SESSION_OVER, ends_session, guest_exception, out_of_time
+from toolfold.sandbox.failures import (
+    SESSION_OVER,
+    ends_session,
+    failure_kind,
+    guest_exception,
+    out_of_time,
+)
 from toolfold.sandbox.files import MontyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
     ANEW,
     Beginning,
     Failure,
-    FailureKind,
     Frozen,
     GuestCall,
     GuestFiles,
@@ -333,7 +338,7 @@ class _Switchboard:
             else:
                 answer = {"return_value": await self._on_call(call)}
         except RunError as error:
-            kind: FailureKind = "value" if isinstance(error, ValueRejected) else "error"
+            kind = failure_kind(error)
             self._drive.stop(Failure(kind=kind, message=str(error)))
             return
         except ToolfoldError as error:

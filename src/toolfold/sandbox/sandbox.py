@@ -17,6 +17,8 @@ FailureKind = Literal[
     "calls",  # more tool calls than allowed
     "value",  # a value over budget
     "crash",  # the worker died
+    "approval",  # the user must be asked first
+    "rejected",  # the user does not want it
     "cancelled",
 ]
 

@@ -32,7 +32,58 @@ class Texts(Protocol):
         ...
 
 
-class ReadOnlyTree:
+class _Closed:
+    """A tree in which nothing can be changed."""
+
+    _why: str = f"There are only files to read here; write to {WORKSPACE}"
+
+    def create(self, path: str) -> FileDraft:  # noqa: ARG002
+        self._refuse()
+
+    def make(self, path: str) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def write(self, path: str, content: bytes, offset: int | None = None) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def truncate(self, path: str, size: int) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def mkdir(self, path: str) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def unlink(self, path: str) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def rmdir(self, path: str) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def rename(self, path: str, target: str) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise OSError(errno.EACCES, self._why)
+
+
+class Unchanged(_Closed):
+    """A tree that can be read, and not be changed now."""
+
+    def __init__(self, tree: GuestFiles, why: str) -> None:
+        self._tree = tree
+        self._why = f"Nothing can be changed: {why}"
+
+    def stat(self, path: str) -> FileStatus:
+        """See `GuestFiles`, as for all below."""
+        return self._tree.stat(path)
+
+    def entries(self, path: str) -> Sequence[tuple[str, FileStatus]]:
+        return self._tree.entries(path)
+
+    def read(self, path: str, offset: int, size: int) -> bytes:
+        return self._tree.read(path, offset, size)
+
+
+class ReadOnlyTree(_Closed):
     """Such texts as files that can be read, and not be changed."""
 
     def __init__(self, texts: Texts, name: str) -> None:
@@ -57,30 +108,6 @@ class ReadOnlyTree:
         if self._texts.entries(self._whole(path)) is not None:
             raise _error(errno.EISDIR)
         return self._content(path)[offset : offset + size]
-
-    def create(self, path: str) -> FileDraft:  # noqa: ARG002
-        _refuse()
-
-    def make(self, path: str) -> None:  # noqa: ARG002
-        _refuse()
-
-    def write(self, path: str, content: bytes, offset: int | None = None) -> None:  # noqa: ARG002
-        _refuse()
-
-    def truncate(self, path: str, size: int) -> None:  # noqa: ARG002
-        _refuse()
-
-    def mkdir(self, path: str) -> None:  # noqa: ARG002
-        _refuse()
-
-    def unlink(self, path: str) -> None:  # noqa: ARG002
-        _refuse()
-
-    def rmdir(self, path: str) -> None:  # noqa: ARG002
-        _refuse()
-
-    def rename(self, path: str, target: str) -> None:  # noqa: ARG002
-        _refuse()
 
     def _whole(self, path: str) -> str:
         return f"/{self._name}/{path}" if path else f"/{self._name}"
@@ -177,7 +204,3 @@ def _is_root(path: str) -> bool:
 
 def _error(number: int) -> OSError:
     return OSError(number, os.strerror(number))
-
-
-def _refuse() -> NoReturn:
-    raise OSError(errno.EACCES, f"There are only files to read here; write to {WORKSPACE}")

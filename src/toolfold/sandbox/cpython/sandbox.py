@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError, ValueRejected
+from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import Conversation, Offer
 from toolfold.sandbox.cpython.filing import Filing
@@ -37,6 +37,7 @@ from toolfold.sandbox.failures import (
     CRASHED,
     SESSION_OVER,
     ends_session,
+    failure_kind,
     guest_exception,
     out_of_time,
 )
@@ -44,7 +45,6 @@ from toolfold.sandbox.sandbox import (
     ANEW,
     Beginning,
     Failure,
-    FailureKind,
     GuestFiles,
     GuestOutcome,
     Modules,
@@ -331,7 +331,7 @@ class _Switchboard:
         try:
             value = await self._on_call(call)
         except RunError as error:
-            kind: FailureKind = "value" if isinstance(error, ValueRejected) else "error"
+            kind = failure_kind(error)
             talk.stop(Failure(kind=kind, message=str(error), line=talk.line(line)))
         except ToolfoldError as error:
             talk.fail(call_id, guest_exception(error), str(error))

@@ -1,0 +1,90 @@
+"""The files that rules stand in: `policy.toml` of the user and of the project."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from toolfold.config.files import read_file
+from toolfold.config.settings import Config
+from toolfold.errors import ConfigError
+from toolfold.policy.rules import Policy, Rule, read_rules
+
+NAME: Final = "policy.toml"
+_KEYS: Final = frozenset({"rules", "keys"})
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """What one file says."""
+
+    rules: tuple[Rule, ...] = ()
+    keys: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """By the id of an API key, what holds for its holder besides."""
+
+
+class PolicyFiles:
+    """Reads the files again when they have changed."""
+
+    def __init__(self, config: Config) -> None:
+        project = config.project
+        self.paths = [config.directories.config / NAME]
+        if project is not None:
+            self.paths.append(project / ".toolfold" / NAME)
+        self._seen: dict[Path, tuple[object, RuleFile]] = {}
+
+    def policy(self, client: str = "") -> Policy:
+        """Return what holds now for a client, as the journal names it.
+
+        Raises:
+            ConfigError: A file cannot be understood: nothing is allowed until it can.
+        """
+        user, *project = (self._read(path) for path in self.paths)
+        key = client.removeprefix("key:") if client.startswith("key:") else None
+        own = [each.keys[key] for each in (user, *project) if key in each.keys] if key else []
+        return Policy(user.rules, *(each.rules for each in project), *own)
+
+    def _read(self, path: Path) -> RuleFile:
+        stamp = _stamp(path)
+        known = self._seen.get(path)
+        if known is None or known[0] != stamp:
+            known = self._seen[path] = (stamp, read_policy(path))
+        return known[1]
+
+
+def read_policy(path: Path) -> RuleFile:
+    """Read one file; one that is not there says nothing.
+
+    Raises:
+        ConfigError: It cannot be understood.
+    """
+    try:
+        content = read_file(path)
+        values = {} if content is None else tomllib.loads(content.decode())
+        return _read_values(values, path)
+    except (ConfigError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"{path}: {error}. No tool is called until that is mended; `toolfold policy` shows "
+            "what holds."
+        ) from error
+
+
+def _read_values(values: dict[str, Any], path: Path) -> RuleFile:
+    if unknown := sorted(values.keys() - _KEYS):
+        raise ConfigError(f"{unknown[0]!r} is unknown; there are [[rules]] and [[keys.ID]]")
+    keys = values.get("keys", {})
+    if not isinstance(keys, dict):
+        raise ConfigError("keys is a table of lists, [[keys.ID]]")
+    return RuleFile(
+        rules=tuple(read_rules(values.get("rules", []), str(path))),
+        keys={key: tuple(read_rules(rules, f"{path}, {key}")) for key, rules in keys.items()},
+    )
+
+
+def _stamp(path: Path) -> object:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
