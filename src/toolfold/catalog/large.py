@@ -75,9 +75,14 @@ class Spool:
         self.size += len(piece)
 
     def map(self) -> mmap:
-        """Return it to be read."""
-        self._file.flush()
-        return mmap(self._file.fileno(), 0, access=ACCESS_READ)
+        """Return it to be read; nothing can be added from then on."""
+        with self._file as file:
+            file.flush()
+            return mmap(file.fileno(), 0, access=ACCESS_READ)
+
+    def __del__(self) -> None:
+        """Let go of a message that never came to its end."""
+        self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
