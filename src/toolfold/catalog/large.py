@@ -11,7 +11,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -99,6 +99,13 @@ class LargePart:
         """How long it is as it was sent."""
         return self.end - self.start
 
+    def fits(self, max_bytes: int) -> bool:
+        """Whether what it spells is no longer than that."""
+        if self.size <= max_bytes:
+            return True
+        spelt = accumulate(map(len, self.chunks()))
+        return all(size <= max_bytes for size in spelt)
+
     def chunks(self) -> Iterator[bytes]:
         """Yield the JSON, or the text that it spells, piece by piece in UTF-8."""
         return self._spelt() if self.kind == "text" else self._sent()
@@ -127,6 +134,11 @@ class LargeParts:
         self._secret = secrets.token_hex(16)
         self._numbers = count()
         self._parts: dict[str, LargePart] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be taken."""
+        return not self._parts
 
     def spool(self) -> Spool:
         """Return a file for one long message."""
