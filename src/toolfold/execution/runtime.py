@@ -98,7 +98,7 @@ class Runtime:
         try:
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            feed = self._feeder.feed(plan)
+            feed = await self._feeder.feed(plan)
             await self._examiner.learn(feed)
             clock.lap("connect_ms")
             tier, findings = await self._examiner.examine(feed)

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import anyio.to_thread
 
 from toolfold.catalog.tool import ListedTool, Returned
-from toolfold.errors import BadInput, NotFound, ToolFailed
+from toolfold.errors import BadInput, CodeRejected, NotFound, ToolFailed
 from toolfold.execution.review import Finding
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.skills.library import Draft, Library
@@ -107,6 +107,8 @@ def with_source(arguments: JsonObject, definition_of: Callable[[str], str | None
         found = definition_of(name)
     except BadInput as error:
         raise ToolFailed(f"The skill was not saved: {error}.") from error
+    except RecursionError as error:
+        raise ToolFailed("The skill was not saved: the code is nested too deeply.") from error
     if found is None:
         raise ToolFailed(
             f"The skill was not saved: no function {name!r} is defined at the top of this code. "
@@ -155,7 +157,10 @@ class SkillsModule:
         Raises:
             BadInput: It does not stand the check.
         """
-        tier, findings = await self._check(draft.skill)
+        try:
+            tier, findings = await self._check(draft.skill)
+        except CodeRejected as error:
+            raise BadInput(f"The skill {draft.skill.name!r} was not saved. {error}") from error
         if findings:
             raise BadInput(not_saved(draft.skill, findings))
         return "\nIt runs on CPython: the small interpreter lacks what it uses." * (
