@@ -199,7 +199,7 @@ class Runtime:
         try:
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            feed = self._feeder.feed(plan)
+            feed = await self._feeder.feed(plan)
             bound = held.info.bindings
             await self._examiner.learn(feed, bound)
             clock.lap("connect_ms")
