@@ -280,11 +280,7 @@ async def _warm(cpython: CPythonSandbox) -> None:
 
 def open_workspace(config: Config) -> Workspace:
     """Return the files that outlive the runs of a configuration."""
-    limits = config.settings.limits
-    quota = Quota(
-        bytes=limits.workspace_bytes, files=limits.workspace_files, file_bytes=limits.file_bytes
-    )
-    return Workspace(config.workspace, quota)
+    return Workspace(config.workspace, Quota.of(config.settings.limits))
 
 
 def guest_place(config: Config) -> Place:

@@ -87,6 +87,7 @@ async def test_the_servers_are_shown_with_their_resources(
         "null: 2 tools",
         "graph: built in, 17 functions",
         "memory: built in, 29 functions",
+        "skills: built in, 4 functions",
     ]
 
 

@@ -278,7 +278,8 @@ async def test_a_program_that_answers_with_too_long_a_line_is_ended_and_said_to_
     running: MakeApp,
 ) -> None:
     server = {"poured": test_server("faulty", "endless")}
-    async with running(server, limits__result_bytes=10_000) as toolfold:
+    limits = {"limits__result_bytes": 10_000, "limits__large_result_bytes": 20_000}
+    async with running(server, **limits) as toolfold:
         with anyio.fail_after(20):
             result = await toolfold.run("import poured\npoured.pour()")
 

@@ -1,6 +1,7 @@
 """Versions, scopes, and many who save at once."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,6 +121,16 @@ def test_versions_are_bounded(library: Library) -> None:
 
     versions = library.versions("x")
     assert (versions[0].number, len(versions)) == (6, 100)
+
+
+def test_a_crowd_of_skills_is_refused(library: Library) -> None:
+    save(library, "x", 1)
+    for number in range(499):
+        shutil.copytree(library.find("x").folder, library.roots[0].path / f"x{number}")
+
+    with pytest.raises(BadInput, match="500 skills already"):
+        save(library, "y", 1)
+    assert save(library, "x", 2) == 2
 
 
 def test_where_the_book_cannot_be_written_nothing_is_saved(tmp_path: Path) -> None:

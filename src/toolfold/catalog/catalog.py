@@ -1,13 +1,14 @@
 """All tools of all upstreams: list, find, describe, call."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 
 from toolfold.catalog.addresses import outward
@@ -213,9 +214,7 @@ class Catalog:
             return answer
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
-        result, large = large_answer(
-            result, upstream.parts.take, keep.blob, max_bytes=self._max_result_bytes
-        )
+        result, large = await self._measured(upstream, result, keep.blob)
         if large is not None:
             return await self._kept(tool, large, keep)
         answer = to_answer(tool, result, keep.blob)
@@ -225,6 +224,15 @@ class Catalog:
         if tool.listed.output_schema is None:
             upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
+
+    async def _measured(
+        self, upstream: Upstream, result: types.CallToolResult, keep: Callable[[Blob], Json]
+    ) -> tuple[types.CallToolResult, LargeAnswer | None]:
+        """Return a result, or what it is if it is too large: beside the loop if it may be."""
+        measure = partial(
+            large_answer, result, upstream.parts.take, keep, max_bytes=self._max_result_bytes
+        )
+        return measure() if upstream.parts.is_empty else await anyio.to_thread.run_sync(measure)
 
     async def _kept(self, tool: Tool, large: LargeAnswer, keep: Keep) -> Answer:
         self._refuse_if_large(tool, large.size, self._max_large_bytes)
@@ -246,9 +254,7 @@ class Catalog:
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         upstream = self._upstreams[tool.server]
         result = await upstream.run(calling(tool.listed, arguments), ask=ask)
-        result, large = large_answer(
-            result, upstream.parts.take, lambda _blob: None, max_bytes=self._max_result_bytes
-        )
+        result, large = await self._measured(upstream, result, lambda _blob: None)
         self._refuse_if_large(tool, large.size if large else size_of(result))
         blocks = [outward(tool.module, block) for block in result.content]
         return result.model_copy(update={"content": blocks})

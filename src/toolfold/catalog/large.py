@@ -11,7 +11,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -75,9 +75,14 @@ class Spool:
         self.size += len(piece)
 
     def map(self) -> mmap:
-        """Return it to be read."""
-        self._file.flush()
-        return mmap(self._file.fileno(), 0, access=ACCESS_READ)
+        """Return it to be read; nothing can be added from then on."""
+        with self._file as file:
+            file.flush()
+            return mmap(file.fileno(), 0, access=ACCESS_READ)
+
+    def __del__(self) -> None:
+        """Let go of a message that never came to its end."""
+        self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,13 @@ class LargePart:
     def size(self) -> int:
         """How long it is as it was sent."""
         return self.end - self.start
+
+    def fits(self, max_bytes: int) -> bool:
+        """Whether what it spells is no longer than that."""
+        if self.size <= max_bytes:
+            return True
+        spelt = accumulate(map(len, self.chunks()))
+        return all(size <= max_bytes for size in spelt)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the JSON, or the text that it spells, piece by piece in UTF-8."""
@@ -122,6 +134,11 @@ class LargeParts:
         self._secret = secrets.token_hex(16)
         self._numbers = count()
         self._parts: dict[str, LargePart] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be taken."""
+        return not self._parts
 
     def spool(self) -> Spool:
         """Return a file for one long message."""

@@ -65,14 +65,13 @@ def large_answer(
     texts = [take(block.text) or block.text for block in blocks]
     structured = take(result.structured_content)
     parts = [part for part in (*texts, structured) if isinstance(part, LargePart)]
-    size = sum(len(text) if isinstance(text, str) else text.size for text in texts)
-    if not texts and structured is not None:
-        size = structured.size
-    if result.is_error or size <= max_bytes:
+    chosen: list[LargePart | str | None] = [*texts] or [structured]
+    size = sum(len(text) if isinstance(text, str) else text.size for text in chosen if text)
+    is_small = size <= max_bytes or (len(parts) == 1 and parts[0].fits(max_bytes))
+    if result.is_error or is_small:
         return (_restored(result, texts, structured) if parts else result), None
     others = [block for block in result.content if not isinstance(block, types.TextContent)]
     told = tuple(_block_value(block, keep) for block in others)
-    chosen: list[LargePart | str | None] = [*texts] or [structured]
     return result, LargeAnswer(size, partial(_chunks, chosen), told)
 
 

@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add_runs(commands, shared)
     add_sessions(commands)
     add_skills(commands, shared)
+    _add_workspace(commands)
     _add_savings(commands)
     _add_trust(commands)
     _add_install(commands)
@@ -157,6 +158,27 @@ def _add_daemon(commands: Any) -> None:
     logs.add_argument("-n", dest="lines", type=int, default=50, help="how many lines (default 50)")
     logs.add_argument("-f", dest="follow", action="store_true", help="go on as it grows")
     add("daemon").add_argument("--lock", type=int)  # without help it is not listed
+
+
+def _add_workspace(commands: Any) -> None:
+    workspace = commands.add_parser("workspace", help="files that runs have left in this project")
+    kinds = workspace.add_subparsers(
+        metavar="ls|cat|rm|export", required=True, prog="toolfold workspace"
+    )
+    ls = kinds.add_parser("ls", help="list files")
+    ls.add_argument("pattern", nargs="?", help="such as '*.csv' or 'results/*' (default: all)")
+    ls.set_defaults(command="workspace_ls", module="commands.workspace")
+    cat = kinds.add_parser("cat", help="print a file as it is")
+    cat.add_argument("path")
+    cat.set_defaults(command="workspace_cat", module="commands.workspace")
+    rm = kinds.add_parser("rm", help="remove a file, or a directory with all that is in it")
+    rm.add_argument("path", nargs="?")
+    rm.add_argument("--all", action="store_true", help="remove everything")
+    rm.set_defaults(command="workspace_rm", module="commands.workspace")
+    export = kinds.add_parser("export", help="write files to an archive")
+    export.add_argument("archive", help="a .zip, .tar or .tar.gz that is not there yet")
+    export.add_argument("path", nargs="?", help="only what is below this")
+    export.set_defaults(command="workspace_export", module="commands.workspace")
 
 
 def _add_savings(commands: Any) -> None:

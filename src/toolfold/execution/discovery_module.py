@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
-from toolfold.catalog.search.discovery import SearchResult, ToolIndex
+from toolfold.catalog.search.discovery import SearchResult
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
@@ -70,7 +71,7 @@ class DiscoveryModule:
                 return await self.describe(*map(str, call.args))
             case "tools.servers":
                 await self.learn()
-                return self.servers()
+                return await anyio.to_thread.run_sync(self.servers)
             case "tools.resources":
                 return await self.resources(**_arguments(call, ("server",), required=0))  # type: ignore[arg-type]
         raise NotFound(f"tools has {', '.join(MODULE.functions)}, not {call.function!r}.")
@@ -88,7 +89,7 @@ class DiscoveryModule:
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MOST_HITS))
         await self.learn()
-        result = await self._find(self._shelf.index, str(query), limit=limit, server=server)
+        result = await self._find(str(query), limit=limit, server=server)
         lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
@@ -99,20 +100,18 @@ class DiscoveryModule:
     async def find(self, query: str, *, limit: int, server: str | None = None) -> SearchResult:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
-        found = await self._find(self._shelf.index, query, limit=limit + _MOST_HITS, server=server)
+        found = await self._find(query, limit=limit + _MOST_HITS, server=server)
         hits = [tool for tool in found.hits if self._shelf.skill(tool) is None]
         return replace(found, hits=tuple(hits[:limit]))
 
     async def find_skills(self, query: str, limit: int) -> list[Skill]:
         """Return the skills that fit `query`, best first."""
-        index = self._shelf.index
-        found = await self._find(index, query, limit=limit + len(VERBS), server="skills")
+        found = await self._find(query, limit=limit + len(VERBS), server="skills")
         skills = [skill for tool in found.hits if (skill := self._shelf.skill(tool))]
         return skills[:limit]
 
-    async def _find(
-        self, index: ToolIndex, query: str, *, limit: int, server: str | None
-    ) -> SearchResult:
+    async def _find(self, query: str, *, limit: int, server: str | None) -> SearchResult:
+        index = await anyio.to_thread.run_sync(lambda: self._shelf.index)
         name = self._catalog.modules.get(str(server), server)
         return await self._meaning.search(index, query, limit=limit, server=name)
 
@@ -128,6 +127,11 @@ class DiscoveryModule:
         if not names:
             raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
         await self.learn()
+        if any(name.startswith("skills") for name in names):
+            return await anyio.to_thread.run_sync(self._describe_all, names)
+        return self._describe_all(names)
+
+    def _describe_all(self, names: tuple[str, ...]) -> str:
         return "\n\n".join(self._describe_one(name) for name in names)
 
     def _describe_one(self, name: str) -> str:

@@ -84,7 +84,7 @@ class Examiner:
             CodeRejected: It cannot be checked.
         """
         plan = make_plan(skill.texts.source, max_bytes=self._limits.code_bytes)
-        feed = self._feeder.feed(plan)
+        feed = await self._feeder.feed(plan)
         if skill.name in {each.name for each in feed.skills}:
             message = f"The skill {skill.name!r} would import itself, by way of others."
             return "monty", [Finding(line=1, message=message)]

@@ -220,7 +220,7 @@ class Runtime:
             guard = self._guard(journaled.id, told)
             plan = await self._plan(code)
             clock.lap("plan_ms")
-            feed = self._feeder.feed(plan)
+            feed = await self._feeder.feed(plan)
             bound = held.info.bindings
             await self._examiner.learn(feed, bound)
             clock.lap("connect_ms")

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+import anyio
+import anyio.to_thread
+
 from toolfold.clocks import PausableClock
-from toolfold.errors import NotFound
+from toolfold.errors import BadInput, NotFound
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.reading import is_guarded
 from toolfold.execution.review import Finding
@@ -92,16 +95,20 @@ class Feeder:
     def __init__(self, library: Library, *, max_bytes: int) -> None:
         self._library = library
         self._max_bytes = max_bytes
+        self._turn = anyio.CapacityLimiter(1)
         self._kept: OrderedDict[tuple[str, ...], tuple[Plan, tuple[int, ...]]] = OrderedDict()
 
-    def feed(self, plan: Plan) -> Feed:
-        """Return what runs for a program.
+    async def feed(self, plan: Plan) -> Feed:
+        """Return what runs for a program. Files are read beside the event loop.
 
         Raises:
             CodeRejected: It is too large with its skills.
         """
         if "skills" not in plan.imports or not wants_skills(plan.nodes):
             return Feed(plan)
+        return await anyio.to_thread.run_sync(self._feed, plan, limiter=self._turn)
+
+    def _feed(self, plan: Plan) -> Feed:
         linked = link(plan.source, plan.nodes, self._library.kind_of)
         findings = tuple(
             Finding(line=each.line, message=self._about(each.name))
@@ -111,14 +118,14 @@ class Feeder:
         if findings:
             return Feed(plan, findings=findings)
         try:
-            skills = self.with_needs(linked.skills)
-        except SkillTrouble as trouble:
+            skills = self._with_needs(linked.skills)
+            rewritten = make_plan(linked.source, max_bytes=2 * self._max_bytes)
+            return self._fed(rewritten, skills, frozenset(linked.skills))
+        except (SkillTrouble, BadInput) as trouble:
             finding = Finding(line=_line_of_import(plan), message=str(trouble))
             return Feed(plan, findings=(finding,))
-        rewritten = make_plan(linked.source, max_bytes=2 * self._max_bytes)
-        return self._fed(rewritten, skills, frozenset(linked.skills))
 
-    def with_needs(self, names: Iterable[str]) -> list[Skill]:
+    def _with_needs(self, names: Iterable[str]) -> list[Skill]:
         """Return skills of these names and all that they need, each after what it needs.
 
         Raises:

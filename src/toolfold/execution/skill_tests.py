@@ -73,7 +73,7 @@ class SkillTests:
         code, calls = str(recording["code"]), _calls_of(recording)
         plan = make_plan(code, max_bytes=self._limits.code_bytes)
         feeder = Feeder(self._library, max_bytes=self._limits.code_bytes)
-        feed = feeder.feed(plan)
+        feed = await feeder.feed(plan)
         if feed.findings:
             return [each.message for each in feed.findings], calls
         replay = Replay(calls)

@@ -6,10 +6,9 @@ from typing import Final, TypeVar
 
 import anyio.to_thread
 
-from toolfold.catalog.tool import ListedTool, Returned
-from toolfold.errors import BadInput, NotFound, ToolFailed
+from toolfold.errors import BadInput, CodeRejected, NotFound, ToolFailed
 from toolfold.execution.review import Finding
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import JsonObject
 from toolfold.skills.library import Draft, Library
 from toolfold.skills.models import Skill, SkillFault
 from toolfold.skills.names import parse_name
@@ -17,75 +16,8 @@ from toolfold.skills.names import parse_name
 SAVE: Final = "skills.save"
 
 _T = TypeVar("_T")
-_TEXT: Final = Returned("str", ())
 _MOST_FINDINGS: Final = 5
 
-
-def _tool(
-    name: str,
-    description: str,
-    required: dict[str, str],
-    *,
-    read_only: bool,
-    **optional: Json,
-) -> ListedTool:
-    properties: JsonObject = {
-        each: {"type": "string", "description": said} for each, said in required.items()
-    }
-    return ListedTool(
-        name=name,
-        description=description,
-        input_schema={
-            "type": "object",
-            "properties": {**properties, **optional},
-            "required": list(required),
-            "additionalProperties": False,
-        },
-        read_only=read_only,
-        destructive=False,
-        positional=(*required, *optional),
-        returned=_TEXT,
-    )
-
-
-TOOLS: Final = (
-    _tool(
-        "save",
-        "Save a function that worked as a skill, for later runs to import: "
-        "`from skills import weekly_report`. It is checked, and versions are kept.",
-        {
-            "name": "The function's name, with groups: 'weekly_report', 'github.stale_issues'.",
-            "source": "The code, or the name of a function of this run, which is taken with the "
-            "imports, constants and helpers that it needs. It needs a docstring.",
-            "description": "What it does and when to use it; search finds it by this.",
-        },
-        read_only=False,
-        scope={
-            "type": "string",
-            "enum": ["project", "user"],
-            "description": "For this project (default), or for all of yours.",
-        },
-    ),
-    _tool(
-        "search",
-        "Find saved skills by what they do, best first.",
-        {"query": "What it should do."},
-        read_only=True,
-        limit={"type": "integer", "description": "How many; 5 if left out."},
-    ),
-    _tool(
-        "show",
-        "Show a skill: how to call it, how it has done, its code.",
-        {"name": "The skill."},
-        read_only=True,
-    ),
-    _tool(
-        "delete",
-        "Take a skill away. Its versions stay: `toolfold skills rollback` brings it back.",
-        {"name": "The skill."},
-        read_only=False,
-    ),
-)
 
 Check = Callable[[Skill], Awaitable[tuple[str, list[Finding]]]]
 """Returns which interpreter a skill needs, and what is wrong with it."""
@@ -107,6 +39,8 @@ def with_source(arguments: JsonObject, definition_of: Callable[[str], str | None
         found = definition_of(name)
     except BadInput as error:
         raise ToolFailed(f"The skill was not saved: {error}.") from error
+    except RecursionError as error:
+        raise ToolFailed("The skill was not saved: the code is nested too deeply.") from error
     if found is None:
         raise ToolFailed(
             f"The skill was not saved: no function {name!r} is defined at the top of this code. "
@@ -155,7 +89,10 @@ class SkillsModule:
         Raises:
             BadInput: It does not stand the check.
         """
-        tier, findings = await self._check(draft.skill)
+        try:
+            tier, findings = await self._check(draft.skill)
+        except CodeRejected as error:
+            raise BadInput(f"The skill {draft.skill.name!r} was not saved. {error}") from error
         if findings:
             raise BadInput(not_saved(draft.skill, findings))
         return "\nIt runs on CPython: the small interpreter lacks what it uses." * (

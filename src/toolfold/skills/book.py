@@ -20,6 +20,7 @@ from toolfold.skills.models import Texts, Usage, Version
 
 MOST_RECORDED_BYTES: Final = 256 << 10
 _MOST_VERSIONS: Final = 100
+_MOST_VERSIONS_IN_ALL: Final = 5_000
 _MOST_ERROR_CHARS: Final = 500
 
 _SCHEMA: Final = Schema(
@@ -64,6 +65,13 @@ _SCHEMA: Final = Schema(
         ),
     ),
 )
+
+_LEAVE_NEWEST: Final = """
+    DELETE FROM versions WHERE rowid IN (
+        SELECT rowid FROM versions WHERE root = :root ORDER BY saved_at, number
+        LIMIT max(0, (SELECT count(*) FROM versions WHERE root = :root) - :most)
+    )
+"""
 
 _USED: Final = """
     INSERT INTO uses (root, name, used, succeeded, last_used_at, last_error)
@@ -114,6 +122,11 @@ class Book:
                 "DELETE FROM versions WHERE root = ? AND name = ? AND number <= ?",
                 (root, name, number - _MOST_VERSIONS),
             )
+            connection.execute(_LEAVE_NEWEST, {"root": root, "most": _MOST_VERSIONS_IN_ALL})
+            if texts is None:
+                connection.execute(
+                    "DELETE FROM recordings WHERE root = ? AND name = ?", (root, name)
+                )
             return int(number)
 
     def versions(self, root: str, name: str) -> list[Version]:

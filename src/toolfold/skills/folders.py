@@ -24,7 +24,7 @@ from toolfold.skills.source import MOST_BYTES, parse, read_function
 MANIFEST: Final = "SKILL.md"
 SOURCE: Final = "skill.py"
 
-_MOST_SKILLS: Final = 500
+MOST_SKILLS: Final = 500
 _MOST_ENTRIES: Final = 2_000
 _MOST_DEPTH: Final = 4
 
@@ -78,8 +78,8 @@ class Root:
         """Return every skill, and what is wrong with others, in the order of names."""
         found: list[Found] = []
         for folders in self._walk([]):
-            if len(found) >= _MOST_SKILLS:
-                reason = f"holds more than {_MOST_SKILLS} skills; the rest is left out"
+            if len(found) >= MOST_SKILLS:
+                reason = f"holds more than {MOST_SKILLS} skills; the rest is left out"
                 found.append(self._fault([], reason))
                 break
             found.append(folders if isinstance(folders, SkillFault) else self._read(folders))

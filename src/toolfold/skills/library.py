@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from toolfold.config.database import locked
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.skills.book import Book
-from toolfold.skills.folders import Found, Root, read_skill
+from toolfold.skills.folders import MOST_SKILLS, Found, Root, read_skill
 from toolfold.skills.manifest import check_description, new_manifest, parse_manifest
 from toolfold.skills.models import SCOPES, Scope, Skill, SkillFault, Texts, Usage, Version
 from toolfold.skills.names import folders_of, parse_name
@@ -88,6 +88,8 @@ class Library:
         kind = root.kind_of(name)
         if kind == "group":
             raise BadInput(f"{name!r} is a group of skills: choose another name.")
+        if kind is None and len(root.all()) >= MOST_SKILLS:
+            raise BadInput(f"There are {MOST_SKILLS} skills already: delete some first.")
         folders = folders_of(name)
         for depth in range(1, len(folders)):
             if root.kind_of(".".join(folders[:depth])) == "skill":

@@ -201,11 +201,15 @@ class JsonStream:
                 if not self._read():
                     raise self._malformed() from error
             else:
-                # A number at the end of the window may go on.
-                if end < len(self._text) or not self._read():
+                if not self._may_go_on(value, end) or not self._read():
                     self._at = end
                     found: Json = value
                     return found
+
+    def _may_go_on(self, value: Json, end: int) -> bool:
+        """Whether a number was cut off by the window, as 1.5 is behind the 1 or the point."""
+        is_number = isinstance(value, int | float)
+        return end == len(self._text) or (is_number and self._text[end] in ".eE")
 
     def _next(self) -> str:
         """Return the next character that is no space; none at the end."""

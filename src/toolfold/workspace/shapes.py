@@ -65,11 +65,11 @@ def shortened(value: Json, depth: int = _DEPTH) -> Json:
 
 
 def _shape_of_records(found: Iterator[Json], kind: str) -> JsonObject:
-    first = next(found, None)
-    if first is None:
-        return {"length": 0}
-    length = sum(1 for _ in chain([first], found))
-    shape: JsonObject = {"length": length}
+    begun = list(islice(found, 1))
+    shape: JsonObject = {"length": sum(1 for _ in chain(begun, found))}
+    if not begun:
+        return shape
+    first = begun[0]
     if isinstance(first, dict):
         shape["columns" if kind == "csv" else "keys"] = _names(iter(first))
     shape["sample"] = _sample(first)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import make_private
+from toolfold.config.settings import Limits
 
 _RECORD: Final = struct.Struct("<QQ")
 _FULL_HINT: Final = "remove what is not needed: workspace.list(), workspace.remove(path)"
@@ -26,6 +27,13 @@ class Quota:
     """Directories count."""
     file_bytes: int
     """In one file."""
+
+    @classmethod
+    def of(cls, limits: Limits) -> "Quota":
+        """Return what the limits of a configuration allow."""
+        return cls(
+            bytes=limits.workspace_bytes, files=limits.workspace_files, file_bytes=limits.file_bytes
+        )
 
 
 class Usage(NamedTuple):

@@ -20,6 +20,7 @@ from toolfold.entrypoints.rest.answers import (
     failure_json,
 )
 from toolfold.entrypoints.rest.arguments import read_arguments
+from toolfold.entrypoints.rest.files import file_operations
 from toolfold.entrypoints.rest.leaving import until_left
 from toolfold.entrypoints.rest.metrics import Metrics
 from toolfold.entrypoints.rest.openapi import openapi_of
@@ -48,6 +49,7 @@ def rest_routes(find_visit: FindVisit, *, time_s: float) -> list[BaseRoute]:
         *verb_operations(),
         *run_operations(),
         *session_operations(),
+        *file_operations(),
         *state_operations(metrics),
     ]
     operations += page_operations(openapi_of(operations))
