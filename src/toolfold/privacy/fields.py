@@ -8,6 +8,8 @@ also be left out.
 
 `name` says little by itself: files, tools and branches have one. It counts as a person's where its
 object is called after a person (`assignee`) or says more of one (an e-mail address, a phone).
+Directly below such a word stands sometimes a name and sometimes a number or a handle: there it
+counts if it is written like a full name.
 """
 
 import re
@@ -26,39 +28,35 @@ _ROOT: Final = "$"
 _MOST_KEY_CHARS: Final = 80
 _MOST_DECISIONS: Final = 10_000
 _MOST_SIBLINGS: Final = 200
+_FEWEST_PHONE_DIGITS: Final = 5
+_FULL_NAME: Final = re.compile(
+    r"[^\W\d_a-z][\w'\u2019.-]{0,40}(?: [^\W\d_][\w'\u2019.-]{0,40}){1,4}"
+)
 
+# By the key as a whole, or by how it ends: `billing_street`, `owner_email`.
 _BUILTIN: Final[Mapping[str, str]] = {
     "NAME": """
         first_name firstname given_name givenname forename middle_name last_name lastname surname
-        family_name familyname full_name fullname real_name maiden_name nickname birth_name
+        family_name familyname full_name fullname real_name maiden_name nickname nicknames
         legal_name person_name customer_name client_name contact_name patient_name employee_name
         member_name guest_name student_name passenger_name driver_name recipient_name sender_name
         author_name owner_name reporter_name assignee_name creator_name attendee_name
-        organizer_name manager_name account_holder holder_name card_holder cardholder
-        cardholder_name name_on_card billing_name shipping_name user_display_name
+        organizer_name manager_name reviewer_name from_name account_holder holder_name
+        cardholder_name name_on_card billing_name shipping_name
     """,
-    "EMAIL": """
-        email e_mail mail emails email_address email_addresses mail_address user_email
-        contact_email work_email primary_email recipient_email sender_email from_email to_email
-        author_email committer_email user_google_email owner_email reply_to reply_to_email
-        attendee_emails cc_email bcc_email
-    """,
+    "EMAIL": "email emails e_mail mail email_address email_addresses mail_address reply_to",
     "PHONE": """
         phone phones phone_number phone_numbers phone_no telephone telephone_number tel mobile
-        mobile_phone mobile_number cell cell_phone cellphone home_phone work_phone office_phone
-        business_phone other_phone fax fax_number contact_number contact_phone whatsapp
+        mobile_number cell_phone cellphone fax fax_number contact_number whatsapp
     """,
     "ADDRESS": """
         street street_address street_name street1 street2 street_line1 street_line2 address_line
         address_line1 address_line2 address_line_1 address_line_2 address1 address2 line1 line2
         mailing_address billing_address shipping_address delivery_address home_address
         work_address postal_address residential_address formatted_address full_address
-        mailing_street billing_street shipping_street other_street house_number
+        house_number
     """,
-    "POSTAL_CODE": """
-        postal_code postcode post_code zip zip_code zipcode postalcode mailing_postal_code
-        billing_postal_code shipping_postal_code
-    """,
+    "POSTAL_CODE": "postal_code postcode post_code zip zip_code zipcode postalcode",
     "BIRTH_DATE": "birth_date birthdate date_of_birth dob birthday birth_day born_on",
     "NATIONAL_ID": """
         ssn social_security_number social_security national_id national_id_number
@@ -67,17 +65,19 @@ _BUILTIN: Final[Mapping[str, str]] = {
         tax_number taxpayer_id tin itin nino nhs_number cpf dni nie nif bsn aadhaar pesel curp
         codice_fiscale fiscal_code steuer_id personnummer
     """,
-    "CARD": "card_number credit_card credit_card_number cc_number pan cvv cvc security_code",
+    "CARD": "card_number credit_card credit_card_number cc_number cvv cvc security_code",
     "ACCOUNT": "iban account_number bank_account bank_account_number routing_number sort_code",
     "SECRET": """
-        password passwd passphrase pwd secret client_secret api_key apikey access_token
-        refresh_token auth_token id_token session_token bearer_token private_key secret_key
-        access_key secret_access_key credentials pin pin_code otp
+        password passwd passphrase passcode password_value pwd secret client_secret api_key apikey
+        access_token refresh_token auth_token id_token session_token bearer_token private_key
+        secret_key access_key secret_access_key credentials pin_code otp
     """,
     "IP": "ip_address ip_addr client_ip remote_ip remote_addr source_ip",
     "MAC": "mac_address mac_addr",
 }
 _PERSONAL: Final = {key: kind for kind, keys in _BUILTIN.items() for key in keys.split()}
+LIKELY_NAME: Final = "NAME?"
+"""The kind below `assignee` and the like: a name where the value is written like one."""
 
 _NAME_KEYS: Final = frozenset(
     ("name", "display_name", "displayname", "names", "person", "fullname")
@@ -91,7 +91,8 @@ _PERSON_WORDS: Final = """
     organizers manager managers subscriber subscribers participant participants candidate
     candidates applicant applicants tenant_contact lead leads owner owners beneficiary spouse
     father mother parent_contact emergency_contact doctor physician buyer seller payer payee
-    invitee invitees reviewer reviewers approver approvers
+    invitee invitees reviewer reviewers approver approvers created_by updated_by assigned_to
+    modified_by requested_by approved_by reported_by
 """
 _PERSONS: Final = frozenset(_PERSON_WORDS.split())
 # Beside these keys, a name is a person's and an address is where they live.
@@ -146,10 +147,17 @@ class FieldRules:
         for pattern, kind in self._rules:
             if _fits(pattern, written):
                 return True, kind
-        kind = _PERSONAL.get(written[-1]) if self._has_builtin else None
-        if kind is None and self._has_builtin:
-            kind = "NAME" if is_person else "ADDRESS" if is_postal else None
+        kind = _builtin_kind(written[-1], is_person, is_postal) if self._has_builtin else None
         return kind is not None, kind
+
+
+def _builtin_kind(key: str, is_person: bool, is_postal: bool) -> str | None:
+    if is_person or is_postal:
+        return "NAME" if is_person else "ADDRESS"
+    words = key.split("_")
+    endings = ("_".join(words[place:]) for place in range(len(words)))
+    kind = next((_PERSONAL[ending] for ending in endings if ending in _PERSONAL), None)
+    return LIKELY_NAME if kind is None and key in _PERSONS else kind
 
 
 def is_plausible(kind: str | None, value: Json) -> bool:
@@ -160,9 +168,13 @@ def is_plausible(kind: str | None, value: Json) -> bool:
     if kind is None or isinstance(value, bool) or not isinstance(value, str | int | float):
         return False
     written = str(value) if not isinstance(value, int) else "0" * min(value.bit_length() // 3, 20)
+    if kind == LIKELY_NAME:
+        return _FULL_NAME.fullmatch(written) is not None
     if kind == "EMAIL":
         return "@" in written or "%40" in written
-    if kind in {"PHONE", "CARD", "ACCOUNT", "NATIONAL_ID", "BIRTH_DATE", "POSTAL_CODE", "IP"}:
+    if kind == "PHONE":
+        return sum(map(str.isdigit, written)) >= _FEWEST_PHONE_DIGITS
+    if kind in {"CARD", "ACCOUNT", "NATIONAL_ID", "BIRTH_DATE", "POSTAL_CODE", "IP"}:
         return any(map(str.isdigit, written)) and (kind != "POSTAL_CODE" or len(written) <= 16)
     if kind in {"NAME", "ADDRESS"}:
         return any(map(str.isalpha, written))
@@ -205,7 +217,8 @@ def _parsed(rule: FieldRule) -> Path:
     for each in rule.path.split("."):
         bare = each.replace(ITEM, "")
         items = (len(each) - len(bare)) // len(ITEM)
-        parts += [_ROOT if bare == _ROOT else key_form(bare)] * bool(bare) + [ITEM] * items
+        parts += [key_form(bare)] if bare or not items else []
+        parts += [ITEM] * items
     if not parts or "" in parts or parts[-1] == _ROOT or _ROOT in parts[1:]:
         raise ConfigError(
             f"The field rule {rule.path!r} cannot be read: write keys with dots between them, such "

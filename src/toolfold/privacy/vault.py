@@ -10,7 +10,7 @@ from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.privacy.book import Book, Hidden, Scalar
 from toolfold.privacy.detect import Detectors
-from toolfold.privacy.fields import ITEM, FieldRules, Path, is_plausible
+from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
 from toolfold.privacy.placeholders import LITERAL, Placeholder, find_placeholders
 from toolfold.privacy.spans import Span, merge
 
@@ -73,7 +73,7 @@ class Vault:
     ) -> None:
         self._detectors = detectors or Detectors()
         self._keeper = keeper or TransientKeeper()
-        self._book = book or Book()
+        self._book = Book() if book is None else book
         self._keeping = Lock()
 
     def conceal(self, value: Json, *, fields: FieldRules | None = None) -> Json:
@@ -210,11 +210,14 @@ def _pieces(value: Json, path: Path, kind: str | None, rules: FieldRules) -> Ite
             yield _Piece(key, None)
             here = (*path, key)
             is_decided, below = rules.decide(here, value)
-            yield from _pieces(each, here, below if is_decided else kind, rules)
+            inherited = None if kind == LIKELY_NAME else kind
+            yield from _pieces(each, here, below if is_decided else inherited, rules)
     elif isinstance(value, list):
         for each in value:
             yield from _pieces(each, (*path, ITEM), kind, rules)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        if kind == LIKELY_NAME:
+            kind = "NAME" if is_plausible(kind, value) else None
         yield _Piece(value, kind)
 
 

@@ -14,6 +14,8 @@ _EMAIL: Final = re.compile(
 )
 # An account that everybody has: `git@github.com:owner/name`.
 _NOBODYS: Final = {"git"}
+# `icon@2x.png`: ends of files that no domain has.
+_FILES: Final = frozenset(("png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "json", "html"))
 
 
 class AddressDetector:
@@ -33,6 +35,6 @@ def _email(match: re.Match[str]) -> Span | None:
     local = re.split("@|%40", written, maxsplit=1)[0]
     # What stands before a name in code and URLs: `to=ada@…`, `'ada@…`.
     name = local.rpartition("=")[2].lstrip(".+'!#$*~^-")
-    if not name or name in _NOBODYS:
+    if not name or name in _NOBODYS or written.rpartition(".")[2].lower() in _FILES:
         return None
     return Span("EMAIL", match.start() + len(local) - len(name), match.end())

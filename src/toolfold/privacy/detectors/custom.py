@@ -3,7 +3,7 @@
 Python's engine goes back and tries again, and a careless pattern makes it do so for hours. It
 cannot be stopped from outside, so what a pattern may cost is counted before it is used: in how many
 ways it can match from one place, and how long a match can be. Repeats without a bound are refused.
-The bound on ways holds whatever the text is, so the time is in proportion to the length of the text.
+The bound holds whatever the text is, so the time is in proportion to the length of the text.
 """
 
 import re
@@ -15,7 +15,7 @@ from toolfold.privacy.placeholders import KIND
 from toolfold.privacy.spans import Span
 
 MAX_PATTERN_CHARS: Final = 1_000
-MAX_WAYS: Final = 2_000
+MAX_WAYS: Final = 256
 MAX_MATCH_CHARS: Final = 1_000
 
 _ONE_CHARACTER: Final = {
@@ -68,8 +68,8 @@ def _checked(kind: str, pattern: str) -> re.Pattern[str]:
     if ways > MAX_WAYS:
         raise _refused(
             kind,
-            f"it can match in {ways:,} ways from one place, and {MAX_WAYS:,} are allowed; narrow the "
-            "repeats, or make them possessive (`{1,20}+`)",
+            f"it can match in more than {MAX_WAYS:,} ways from one place; narrow the repeats, or "
+            "make them possessive (`{1,20}+`)",
         )
     if length > MAX_MATCH_CHARS:
         raise _refused(
@@ -113,12 +113,22 @@ def _cost_of_repeat(kind: str, operation: Any, argument: Any) -> tuple[int, int]
     if most > MAX_MATCH_CHARS:
         raise _refused(kind, r"it repeats without a bound; write `\d{1,20}` in place of `\d+`")
     ways, length = _cost(kind, body)
-    # Going back over what is possessive is not possible: its ways are tried once, not in turn.
-    counts = 1 if operation is _constants.POSSESSIVE_REPEAT else most - least + 1
-    each = ways**most if ways > 1 and most < MAX_WAYS.bit_length() else ways
-    if ways > 1 and most >= MAX_WAYS.bit_length():
-        each = MAX_WAYS + 1
-    return counts * each, length * most
+    if operation is _constants.POSSESSIVE_REPEAT:
+        # There is no going back over it: the ways of each turn are tried once, not with all others.
+        return most * ways if ways > 1 else 1, length * most
+    return _ways_of_turns(ways, least, most), length * most
+
+
+def _ways_of_turns(ways: int, least: int, most: int) -> int:
+    """Return in how many ways a repeat can match, or a number above what is allowed."""
+    if ways == 1:
+        return int(most - least) + 1
+    total = 0
+    for turns in range(least, most + 1):
+        total += ways ** min(turns, MAX_WAYS.bit_length())
+        if total > MAX_WAYS:
+            break
+    return total
 
 
 def _refused(kind: str, why: str) -> ConfigError:

@@ -205,7 +205,18 @@ def _pattern(
     pattern = re.compile(
         rf"{begin}(?<!\w{begin})(?<!\w[-.,/:]{begin}){_branches(names, 1)}(?!\w|[-.,/:][0-9])"
     )
-    return pattern, {name: shapes[shape] for shape, name in names.items()}
+    return pattern, {name: _readings(shape, shapes) for shape, name in names.items()}
+
+
+def _readings(shape: str, shapes: dict[str, list[_Reading]]) -> list[_Reading]:
+    """Return every way to read a text of this shape: what has `9` here may have `#` elsewhere."""
+    return [
+        reading
+        for other, readings in shapes.items()
+        if len(other) == len(shape)
+        and all(a == b or (a == "#" and b in "9A") for a, b in zip(other, shape, strict=True))
+        for reading in readings
+    ]
 
 
 def _branches(names: dict[str, str], depth: int) -> str:
@@ -215,7 +226,8 @@ def _branches(names: dict[str, str], depth: int) -> str:
     is named for a shape is empty and stands at its end.
     """
     ends = [f"(?P<{name}>)" for shape, name in names.items() if len(shape) == depth]
-    following = sorted({shape[depth] for shape in names if len(shape) > depth})
+    marks = {shape[depth] for shape in names if len(shape) > depth}
+    following = sorted(marks, key=lambda mark: (mark == "#", mark))
     branches = [
         _CLASSES.get(mark, re.escape(mark))
         + _branches({s: n for s, n in names.items() if s[depth : depth + 1] == mark}, depth + 1)

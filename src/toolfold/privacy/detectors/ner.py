@@ -5,6 +5,7 @@ The directory holds what such models are published with: `model.onnx`, `tokenize
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
@@ -25,6 +26,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "GPE": "LOCATION",
     "ADDRESS": "ADDRESS",
 }
+# The tokenizer refuses these; another character keeps all places as they are.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _WINDOW_CHARS: Final = 1_000
 _OVERLAP_CHARS: Final = 100
 _MOST_TOKENS: Final = 510
@@ -92,9 +95,7 @@ def _marked(model: _Model, text: str) -> Iterator[Span]:
     """Yield one span for each run of marks of one kind."""
     import numpy as np
 
-    encoded = model.tokenizer.encode(
-        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )
+    encoded = model.tokenizer.encode(_SURROGATE.sub("\ufffd", text))
     given: dict[str, Any] = {
         "input_ids": encoded.ids,
         "attention_mask": encoded.attention_mask,
