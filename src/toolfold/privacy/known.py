@@ -40,17 +40,21 @@ class Known:
 
     def __init__(self) -> None:
         self._root = _Node()
+        self._added: set[tuple[str, str]] = set()
 
     def add(self, kind: str, written: str) -> None:
         """Find this value from now on, unless it is too short or too long to be told apart."""
-        words = list(_WORD.finditer(written)) if can_be_known(written) else []
+        if (kind, written) in self._added or not can_be_known(written):
+            return
+        self._added.add((kind, written))
+        words = list(_WORD.finditer(written))
         if not words or len(words) > _MOST_WORDS:
             return
         node = self._root
         for word in words:
             node = node.following.setdefault(word[0].casefold(), _Node())
         value = _Value(kind, written, written[: words[0].start()], written[words[-1].end() :])
-        if value not in node.values and len(node.values) < _MOST_AT_A_LEAF:
+        if len(node.values) < _MOST_AT_A_LEAF:
             node.values.append(value)
 
     def find(self, text: str) -> list[Span]:

@@ -128,19 +128,21 @@ class Vault:
         return _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds} | self._book.kinds
 
     def _plan(self, pieces: list["_Piece"], kinds: Collection[str]) -> list["_Plan"]:
-        """Say what is concealed of each piece: first what is found, then where else that stands."""
-        found = [self._found(piece) for piece in pieces]
-        for piece, spans in zip(pieces, found, strict=True):
-            for hidden in _hidden(piece, spans):
+        """Say what is concealed of each piece: first what is found, then where else that stands.
+
+        Rows have the same keys over and over, so equal texts are looked at once.
+        """
+        found: dict[_Piece, list[Span]] = {}
+        for piece in pieces:
+            if isinstance(piece.value, str) and piece not in found:
+                found[piece] = self._found(piece)
+            for hidden in _hidden(piece, found.get(piece, [])):
                 self._book.learn(hidden)
-        return [
-            self._planned(piece, spans, kinds) for piece, spans in zip(pieces, found, strict=True)
-        ]
+        planned = {piece: self._planned(piece, spans, kinds) for piece, spans in found.items()}
+        return [planned.get(piece) or self._planned(piece, [], kinds) for piece in pieces]
 
     def _found(self, piece: "_Piece") -> list[Span]:
-        value, kind = piece
-        if not isinstance(value, str):
-            return []
+        value, kind = str(piece.value), piece.kind
         if kind is not None and is_plausible(kind, value):
             return [Span(kind, 0, len(value))]
         return self._detectors.find(value)

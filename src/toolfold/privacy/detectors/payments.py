@@ -8,7 +8,8 @@ from toolfold.privacy.spans import Span, candidates
 
 # At once, or in the groups that are printed on cards; one kind of separator throughout.
 _CARD: Final = re.compile(
-    r"[0-9](?<![\w][0-9])(?<![\w][-.,/:][0-9])"
+    r"[1-69](?<!\w[0-9])(?<!\w[-.,/:][0-9])"
+    r"(?!(?<=1)[0-79]|(?<=9)[0-68])"  # no issuer has these prefixes
     r"(?:[0-9]{11,18}"
     r"|[0-9]{3}(?P<sign>[ -])"
     r"(?:[0-9]{4}(?P=sign)[0-9]{4}(?P=sign)[0-9]{1,4}(?:(?P=sign)[0-9]{1,3})?"

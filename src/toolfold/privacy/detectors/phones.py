@@ -76,7 +76,7 @@ _OTHER_WORDS: Final = frozenset(_SOMETHING_ELSE.split())
 _NO_SIGNS: Final = str.maketrans("", "", "+() \u00a0\u2009.-/\u2010\u2011\u2012\u2013")
 _JOINING: Final = frozenset(("no", "num", "number", "nr", "is", "was", "my", "the"))
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_BEFORE_CHARS: Final = 50
+_BEFORE_CHARS: Final = 40
 _AFTER_CHARS: Final = 12
 
 
@@ -103,31 +103,27 @@ def _is_whole(phrase: re.Match[str]) -> bool:
     written = phrase[0]
     if not _FEWEST <= len(written) <= _MOST_CHARS:
         return False
+    if written.isdigit():
+        return len(written) <= _MOST_AT_ONCE and _is_meant(phrase, is_sure=False)
     number = written.removesuffix(phrase["extension"] or "")
     digits = len(number.translate(_NO_SIGNS))
     if not _FEWEST <= digits <= _MOST or _DATE.fullmatch(number):
         return False
-    return _is_phone(phrase, number, digits)
+    is_usual = digits >= _USUAL and _TRUNK.fullmatch(number)
+    is_sure = bool(phrase["extension"] or is_usual or _SURE.fullmatch(number))
+    return (is_sure or bool(_GROUPED.fullmatch(number))) and _is_meant(phrase, is_sure=is_sure)
 
 
-def _is_phone(phrase: re.Match[str], number: str, digits: int) -> bool:
-    is_sure = phrase["extension"] is not None
-    if number.isdigit():
-        is_possible = digits <= _MOST_AT_ONCE
-    else:
-        is_sure = is_sure or _SURE.fullmatch(number) is not None
-        is_sure = is_sure or (digits >= _USUAL and _TRUNK.fullmatch(number) is not None)
-        is_possible = _GROUPED.fullmatch(number) is not None
-    if not is_sure and not is_possible:
-        return False
+def _is_meant(phrase: re.Match[str], *, is_sure: bool) -> bool:
+    """Whether words say that it is a phone; a sure one needs only that none says otherwise."""
     before = phrase.string[max(0, phrase.start() - _BEFORE_CHARS) : phrase.start()].lower()
     words = _WORD.findall(before)
     return not _is_something_else(words) and (is_sure or _is_spoken_of(phrase, words, before))
 
 
 def _is_something_else(words: list[str]) -> bool:
-    telling = [word for word in words[-3:] if word not in _JOINING]
-    return bool(telling) and telling[-1] in _OTHER_WORDS
+    telling = next((word for word in reversed(words[-3:]) if word not in _JOINING), "")
+    return telling in _OTHER_WORDS
 
 
 def _is_spoken_of(phrase: re.Match[str], words: list[str], before: str) -> bool:
