@@ -152,6 +152,8 @@ class Vault:
         if not isinstance(value, str):
             kind = kind if is_plausible(kind, value) else self._book.kind_of_number(value)
             return _Plan(value, (), _hidden(_Piece(value, kind), []))
+        if len(found) == 1 and found[0][1:] == (0, len(value)):
+            return _Plan(value, tuple(found), _hidden(piece, found))
         spans = merge([*found, *self._book.known.find(value)], self._detectors.rank)
         spans = sorted([*spans, *_look_alikes(value, spans, kinds)], key=lambda span: span.start)
         return _Plan(value, tuple(spans), _hidden(piece, spans))
