@@ -37,6 +37,7 @@ def found(text: str) -> list[tuple[str, str]]:
         ("CARD", "378282246310005"),
         ("CARD", "3782 822463 10005"),
         ("CARD", "30569309025904"),
+        ("CARD", "8122926219308162"),
         ("IBAN", "GB82WEST12345698765432"),
         ("IBAN", "DE89 3704 0044 0532 0130 00"),
         ("IBAN", "gb82west12345698765432"),
@@ -72,6 +73,9 @@ def test_what_is_personal_is_found_whole(kind: str, written: str) -> None:
         "phone:5403926876",
         "28-64-66-98 office",
         "Telefon 72 128 827",
+        "fax: 47/422 7875",
+        "Mobil (27)/928-7757",
+        "call 06-21/930 8161",
     ],
 )
 def test_a_number_is_a_phone_where_words_say_so(text: str) -> None:
@@ -227,3 +231,14 @@ def test_no_detector_is_asked_about_text_that_cannot_hold_anything() -> None:
         text = "".join(chance.choices(marks, k=200))
         assert [span for each in BUILTIN for span in each.find(text)] == []
     assert CredentialDetector().find(PEM.replace("IB", "xx"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("CARD", "my card 060469474229"), ("IBAN", "My IBAN is GB72PJPW6629944746054")],
+)
+def test_an_unusual_number_with_right_check_digits_needs_a_word(kind: str, text: str) -> None:
+    number = text.split()[-1]
+
+    assert found(text) == [(kind, number)]
+    assert found(f"see {number}") == []

@@ -15,7 +15,7 @@ _MOST_CHARS: Final = 40
 _PHRASE: Final = re.compile(
     r"[+(0-9](?<![\w+].)(?<!\w[-./].)(?<![0-9][,:].)(?<![$€£#].)"
     r"(?:(?<=\+)\(?[0-9]|(?<=\()(?=\+?[0-9]{1,5}\))\+?[0-9]|(?<=[0-9]))"
-    r"(?:(?:[ \u00a0\u2009-]|[.\u2010-\u2013]|[ .-]?\(|\)[ .-]?|/)?[0-9])*+"
+    r"(?:(?:[ \u00a0\u2009-]|[.\u2010-\u2013]|[ .-]?\(|\)[ ./-]?|/)?[0-9])*+"
     r"(?P<extension>(?: ?(?:x|ext\.?|#) ?)[0-9]{1,6}(?![0-9]))?"
     r"(?![\w]|[.,:/][0-9]|[%€$£°])",
     re.DOTALL,
@@ -34,7 +34,7 @@ _NANP: Final = (
 _SURE: Final = re.compile(
     r"\+\(?[0-9].*"  # a country code
     r"|00[1-9][0-9]?[0-9]?[ .-].*"
-    r"|(?:[0-9]{1,3} )?\(\+?[0-9]{1,5}\)[ .-]?[0-9].*"  # an area code in brackets
+    r"|(?:[0-9]{1,3} )?\(\+?[0-9]{1,5}\)[ ./-]?[0-9].*"  # an area code in brackets
     rf"|{_NANP}"
     r"|0[1-9](?P<pairs>[ .-])[0-9]{2}(?:(?P=pairs)[0-9]{2}){3}"  # in pairs, as in France
 )
@@ -47,8 +47,8 @@ _WITHIN: Final = re.compile(
     r"(?![0-9]|[.-][0-9])"
 )
 # A trunk prefix and two or more groups: usual for phones, and rare for anything else.
-_TRUNK: Final = re.compile(r"0[0-9]{1,4}[ /-][0-9]{2,8}(?:[ -][0-9]{2,4}){0,3}")
-_GROUPED: Final = re.compile(r"[0-9]{1,5}(?:[ .-][0-9]{2,8}){1,4}")
+_TRUNK: Final = re.compile(r"0[0-9]{1,4}[ /-][0-9]{1,8}(?:[ /-][0-9]{2,4}){0,3}")
+_GROUPED: Final = re.compile(r"[0-9]{1,5}(?:[ ./-][0-9]{1,8}){1,4}")
 
 _SPEAKING_OF_PHONES: Final = (
     "phone phones phoned telephone tel teléfono telefono telefon téléphone telefone "
