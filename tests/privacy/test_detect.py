@@ -105,6 +105,10 @@ def test_a_number_is_a_phone_where_words_say_so(text: str) -> None:
         "https://example.org:8080/path@2x.png",
         "550e8400-e29b-41d4-a716-446655440000",
         "password = get_password()",
+        "token = self.peek()",
+        "tokens: list[Token]",
+        'token = answer.get("access_token")',
+        'TOKENIZER_SHA256 = "71a31309bdd802f1"',
         "token: str, secret: $SECRET, max_tokens: 4096000",
         "a basic understanding of bearer bonds",
     ],
@@ -117,6 +121,7 @@ def test_what_only_resembles_personal_data_is_left(text: str) -> None:
     ("text", "secret"),
     [
         ("password: hunter2x", "hunter2x"),
+        ("password: pa55(word", "pa55(word"),
         ('{"api_key": "0123-4567"}', "0123-4567"),
         ("DB_PASSWORD=s3cr3t-s3cr3t", "s3cr3t-s3cr3t"),
         ("Authorization: Bearer abcdef0123456789abcdef", "abcdef0123456789abcdef"),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -196,7 +197,9 @@ def test_the_key_is_in_the_keyring_where_one_works(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "keyring", [None, FakeKeyring(works=False), FakeKeyring(forgets=True)], ids=repr
+    "keyring",
+    [None, FakeKeyring(works=False), FakeKeyring(forgets=True)],
+    ids=["none", "locked", "forgetful"],
 )
 def test_the_key_is_in_a_file_where_no_keyring_works(
     place: Path, keyring: FakeKeyring | None
@@ -291,6 +294,52 @@ def test_without_the_package_there_is_no_keyring(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     assert find_keyring() is None
+
+
+class FakePackage:
+    """The package `keyring` with a backend of some priority, which may refuse."""
+
+    def __init__(self, *, priority: float = 5, fault: Exception | None = None) -> None:
+        self._kept: dict[tuple[str, str], str] = {}
+        self._backend = SimpleNamespace(priority=priority)
+        self._fault = fault
+
+    def get_keyring(self) -> SimpleNamespace:
+        return self._backend
+
+    def get_password(self, service: str, name: str) -> str | None:
+        if self._fault:
+            raise self._fault
+        return self._kept.get((service, name))
+
+    def set_password(self, service: str, name: str, value: str) -> None:
+        self._kept[service, name] = value
+
+
+def test_the_systems_keyring_is_used_where_its_backend_works(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", FakePackage())
+    with closing(opened(place, keyring=find_keyring())) as store:
+        store.vault("a").conceal(SECRET)
+    with closing(opened(place, keyring=find_keyring())) as store:
+        assert store.vault("a").reveal("[EMAIL_1]").value == SECRET
+    assert not (place / "vaults.key").exists()
+
+
+def test_a_keyring_without_a_backend_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", FakePackage(priority=0))
+
+    assert find_keyring() is None
+
+
+def test_a_keyring_that_fails_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", FakePackage(fault=RuntimeError("no bus")))
+    keyring = find_keyring()
+
+    assert keyring is not None
+    with pytest.raises(StoreError, match="no bus"):
+        keyring.get("vault")
 
 
 def test_the_detectors_do_not_load_what_only_the_store_or_a_model_needs() -> None:

@@ -71,7 +71,7 @@ _NAMES: Final = (
 )
 _NAMED: Final = re.compile(
     rf"{_any_of(_NAMES)}"
-    r"[A-Za-z0-9_]{0,20}[\"']?\s{0,3}(?:=>|:=|[:=])\s{0,3}"
+    r"[sS]?(?:_[A-Za-z0-9_]{0,20}|[0-9]{1,3})?[\"']?\s{0,3}(?:=>|:=|[:=](?!=))\s{0,3}"
     r"(?:\"(?P<double>[^\"\n]{4,2000}+)\"|'(?P<single>[^'\n]{4,2000}+)'"
     r"|(?P<bare>[^\s\"',;)}\]<>&]{6,2000}+))"
 )
@@ -82,10 +82,12 @@ _SCHEME: Final = re.compile(
 )
 # A value that is no secret: a variable that holds it, a type, a word of code.
 _HARMLESS: Final = re.compile(
-    r"\$\{?\w+\}?|%\w+%|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|\w+\(.*|\*+|\.{3}|x{3,}|[A-Za-z_.]+"
+    r"\$\{?\w+\}?|%\w+%|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|\*+|\.{3}|x{3,}|[A-Za-z_.]+"
     r"|\[[A-Z_]+_[0-9.]+\]?",
     re.IGNORECASE,
 )
+# `token = self.peek(`: what follows a bare value, or ends it, shows that it is called or indexed.
+_CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[]")
 
 
 class CredentialDetector:
@@ -129,13 +131,20 @@ def _private_keys(text: str) -> Iterator[Span]:
 def _named(text: str) -> Iterator[Span]:
     for match in _NAMED.finditer(text):
         group = match.lastgroup or "bare"
-        if not _is_harmless(match[group], is_bare=group == "bare", is_counted=match[0][0] in "tT"):
+        is_harmless = _is_bare_harmless(match) if group == "bare" else _is_reference(match[group])
+        if not is_harmless:
             yield Span("SECRET", *match.span(group))
 
 
-def _is_harmless(value: str, *, is_bare: bool, is_counted: bool) -> bool:
+def _is_reference(value: str) -> bool:
+    """Whether a value in quotes only says where the secret is."""
+    return value.startswith(("$", "{{", "[", "<"))
+
+
+def _is_bare_harmless(match: re.Match[str]) -> bool:
     """Whether a value is a reference to a secret, a word of code or a number of tokens."""
-    if not is_bare:
-        return value.startswith(("$", "{{", "[", "<"))
-    is_number = is_counted and value.strip("0123456789.,_") == ""
-    return is_number or _HARMLESS.fullmatch(value) is not None
+    value = match["bare"]
+    is_number = match[0][0] in "tT" and value.strip("0123456789.,_") == ""
+    following = match.string[match.end() : match.end() + 1]
+    is_code = _CALL.match(value) and (value[-1] in "([" or following in tuple(")]}\"',"))
+    return bool(is_number or is_code or _HARMLESS.fullmatch(value))
