@@ -16,6 +16,7 @@ EMBEDDER := src/toolfold/assets/minilm-int8.onnx
 UV_VERSION := 0.13.7
 FASTMCP_VERSION := 4.1.2
 MEMORY_SERVICE_VERSION := 12.4.0
+PRESIDIO_VERSION := 0.1.11
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
 NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 ARGS ?=
@@ -43,7 +44,7 @@ check: setup ## format, lint, types, layers
 	@echo "check: types"; .venv/bin/mypy --no-error-summary
 	@echo "check: layers"; report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 
-bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios that are committed
+bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) ## measure, and write the ratios that are committed
 	@$(PY) bench/run.py $(ARGS)
 	@$(PY) bench/start.py
 	@$(PY) bench/sandbox.py
@@ -56,6 +57,7 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/graph.py
 	@$(PY) bench/consolidation.py
 	@$(PY) bench/documents.py
+	@$(PY) bench/privacy.py
 
 bench-check: tools ## measure, and fail where a ratio got 15 % worse
 	@$(PY) bench/run.py --check $(ARGS)
@@ -148,6 +150,12 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_INSTALL) "fastmcp[code-mode]==$(FASTMCP_VERSION)" && touch $@ \
 		|| echo "bench: FastMCP cannot be installed here, so there is no comparison with it" >&2
+
+.tools/presidio/.$(PRESIDIO_VERSION):
+	@echo "bench: installing presidio-rs $(PRESIDIO_VERSION) into .tools/presidio"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) "presidio-rs==$(PRESIDIO_VERSION)" && touch $@ \
+		|| echo "bench: presidio-rs cannot be installed here, so there is no comparison with it" >&2
 
 # Only to compare with, too. It wants a Python whose SQLite loads extensions, and of certifi the
 # newest there is anywhere, which a mirror may not have yet.

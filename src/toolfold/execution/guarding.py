@@ -26,7 +26,8 @@ from toolfold.execution.approvals import Approval, Approvals, Wanted
 from toolfold.execution.runs import Origin
 from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import JsonObject
-from toolfold.policy.rules import Facts, Policy, Rule
+from toolfold.policy.decide import Decision, Policy, ToolFacts, decide
+from toolfold.policy.rules import Action
 
 DEFAULT_MOST: Final = 100
 """How many calls an approval covers where the user names no other number."""
@@ -39,12 +40,14 @@ _SAMPLES: Final = 3
 _SETTLING_S: Final = 60.0
 
 
-def facts_of(tool: Tool) -> Facts:
-    """Return what rules can know of a tool."""
+def facts_of(tool: Tool) -> ToolFacts:
+    """Return what rules can know of a tool. What is built in keeps what it takes away."""
     listed = tool.listed
-    return Facts(
-        path=tool.path,
-        server=tool.server,
+    if tool.is_built_in:
+        return ToolFacts(tool.path, tool.server, read_only=listed.read_only, destructive=False)
+    return ToolFacts(
+        tool.path,
+        tool.server,
         read_only=listed.read_only,
         destructive=listed.destructive,
         idempotent=listed.idempotent,
@@ -86,17 +89,16 @@ class Guard:
             Rejected: The user does not want it.
         """
         self._counts[tool.path] += 1
-        facts = facts_of(tool)
-        decision = self._policy.decide(facts, arguments, self._counts[tool.path])
-        if decision.action == "deny":
+        decision = decide(self._policy, facts_of(tool), arguments, self._counts[tool.path])
+        if decision.action is Action.DENY:
             raise Denied(
-                f"{tool.path} was not called: a rule forbids it, {decision.rule}. Do without it, "
+                f"{tool.path} was not called: a rule forbids it, {decision.why}. Do without it, "
                 "or ask the user to change the rule."
             )
-        if decision.action == "ask":
+        if decision.action is Action.ASK:
             asked = self._tools.setdefault(tool.path, _Asked(tool.path))
             with asked.waiting(arguments):
-                await self._have_approved(asked, arguments, position, decision.rule)
+                await self._have_approved(asked, arguments, position, decision)
 
     def note_replayed(self, tool: str, position: int) -> None:
         """Count a call that an earlier attempt has made."""
@@ -104,7 +106,7 @@ class Guard:
         self._tools.setdefault(tool, _Asked(tool)).replayed.append(position)
 
     async def _have_approved(
-        self, asked: "_Asked", arguments: JsonObject, position: int, rule: Rule
+        self, asked: "_Asked", arguments: JsonObject, position: int, decision: Decision
     ) -> None:
         await anyio.sleep(_GATHER_S if asked.left <= 0 else 0)
         async with asked.turn:
@@ -115,7 +117,7 @@ class Guard:
                 return
             if await self._is_always_allowed(asked.tool):
                 return
-            wanted = self._wanted(asked, arguments, position, rule)
+            wanted = self._wanted(asked, arguments, position, decision)
             approval = await self._put(wanted, asked) if self.ask else None
             if approval is None:
                 approval = await self._wait_outside(wanted)
@@ -147,7 +149,9 @@ class Guard:
             self._approvals.is_always_allowed, self._run.scope, tool
         )
 
-    def _wanted(self, asked: "_Asked", arguments: JsonObject, position: int, rule: Rule) -> Wanted:
+    def _wanted(
+        self, asked: "_Asked", arguments: JsonObject, position: int, decision: Decision
+    ) -> Wanted:
         run = self._run
         return Wanted(
             run=run.first,
@@ -159,7 +163,7 @@ class Guard:
             arguments=_shown(arguments),
             arguments_sha256=_hash(arguments),
             known=len(asked.waits),
-            rule=str(rule),
+            rule=decision.why,
         )
 
     async def _put(self, wanted: Wanted, asked: "_Asked") -> Approval | None:
@@ -316,6 +320,6 @@ def refuse_directly(policy: Policy, tool: Tool, arguments: JsonObject) -> None:
     Raises:
         ToolFailed: It does.
     """
-    decision = policy.decide(facts_of(tool), arguments)
-    if decision.action == "deny":
-        raise ToolFailed(f"{tool.path} was not called: a rule forbids it, {decision.rule}.")
+    decision = decide(policy, facts_of(tool), arguments)
+    if decision.action is Action.DENY:
+        raise ToolFailed(f"{tool.path} was not called: a rule forbids it, {decision.why}.")

@@ -9,10 +9,11 @@ from typing import Any, Final
 from toolfold.config.files import read_file
 from toolfold.config.settings import Config
 from toolfold.errors import ConfigError
-from toolfold.policy.rules import Policy, Rule, read_rules
+from toolfold.policy.decide import Policy
+from toolfold.policy.rules import Rule, read_rules
 
 NAME: Final = "policy.toml"
-_KEYS: Final = frozenset({"rules", "keys"})
+_KEYS: Final = frozenset({"policy", "keys"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class PolicyFiles:
         user, *project = (self._read(path) for path in self.paths)
         key = client.removeprefix("key:") if client.startswith("key:") else None
         own = [each.keys[key] for each in (user, *project) if key in each.keys] if key else []
-        return Policy(user.rules, *(each.rules for each in project), *own)
+        return Policy(user.rules, (*(each.rules for each in project), *own))
 
     def _read(self, path: Path) -> RuleFile:
         stamp = _stamp(path)
@@ -72,13 +73,13 @@ def read_policy(path: Path) -> RuleFile:
 
 def _read_values(values: dict[str, Any], path: Path) -> RuleFile:
     if unknown := sorted(values.keys() - _KEYS):
-        raise ConfigError(f"{unknown[0]!r} is unknown; there are [[rules]] and [[keys.ID]]")
+        raise ConfigError(f"{unknown[0]!r} is unknown; there are [[policy]] and [[keys.ID]]")
     keys = values.get("keys", {})
     if not isinstance(keys, dict):
         raise ConfigError("keys is a table of lists, [[keys.ID]]")
     return RuleFile(
-        rules=tuple(read_rules(values.get("rules", []), str(path))),
-        keys={key: tuple(read_rules(rules, f"{path}, {key}")) for key, rules in keys.items()},
+        rules=read_rules(values.get("policy", []), origin=str(path)),
+        keys={key: read_rules(rules, origin=f"{path}, {key}") for key, rules in keys.items()},
     )
 
 

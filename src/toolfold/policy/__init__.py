@@ -1,0 +1,1 @@
+"""Whether a call of a tool is allowed, asked about or denied."""

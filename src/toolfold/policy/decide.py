@@ -1,0 +1,119 @@
+"""Decide about a call, and say why. Pure.
+
+The user's rules are asked in their order, and then the built-in ones; the first that fits decides.
+Other layers, a project's or a key's, decide in the same way by themselves, and the strictest
+decision counts: they may tighten what the user allows, and never loosen it.
+
+Where it cannot be told whether a rule fits, one that asks or denies fits and one that allows does
+not. That is so for a condition on an argument that is not there. It is also so for annotations
+that a server leaves out: not to say `read_only` or `idempotent` is to say no. `destructive` is
+taken at its word: where nothing is said, only a rule that names `"unknown"` fits.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from toolfold.jsontypes import JsonObject
+from toolfold.policy.rules import BUILTIN, Action, Rule, fits_pattern
+
+
+class ToolFacts(NamedTuple):
+    """What is known of a tool; of annotations, None is what its server does not say."""
+
+    name: str
+    upstream: str
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+
+
+class Policy(NamedTuple):
+    """The user's rules, and layers of others that may only tighten them."""
+
+    user: tuple[Rule, ...] = ()
+    layers: tuple[tuple[Rule, ...], ...] = ()
+
+
+class Decision(NamedTuple):
+    """What happens to a call, by which rule, and why; without a rule it is allowed."""
+
+    action: Action
+    rule: Rule | None
+    why: str
+
+
+def decide(policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1) -> Decision:
+    """Decide about the `count`-th call of a tool in a run."""
+    decisions = [
+        _first(rules, tool, arguments, count)
+        for rules in ((*policy.user, *BUILTIN), *policy.layers)
+    ]
+    return max(decisions, key=lambda decision: decision.action)
+
+
+def is_always_denied(policy: Policy, tool: ToolFacts) -> bool:
+    """Whether no call of a tool can be allowed, whatever its arguments: it need not be shown."""
+    return any(_is_denied_by(rules, tool) for rules in (policy.user, *policy.layers))
+
+
+def explain(
+    policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1
+) -> Iterator[str]:
+    """Yield a line for each rule that was asked, and one for what came of it."""
+    for rules in ((*policy.user, *BUILTIN), *policy.layers):
+        for rule in rules:
+            is_fit, why = _fit(rule, tool, arguments, count)
+            yield f"{'fits' if is_fit else 'does not fit'}: {rule} ({why})"
+            if is_fit:
+                break
+    decision = decide(policy, tool, arguments, count)
+    yield f"{tool.name}: {decision.action.name.lower()}, {decision.why}"
+
+
+def _first(rules: Sequence[Rule], tool: ToolFacts, arguments: JsonObject, count: int) -> Decision:
+    for rule in rules:
+        is_fit, why = _fit(rule, tool, arguments, count)
+        if is_fit:
+            return Decision(rule.action, rule, f"by {rule} ({why})")
+    return Decision(Action.ALLOW, None, "no rule fits")
+
+
+def _fit(rule: Rule, tool: ToolFacts, arguments: JsonObject, count: int) -> tuple[bool, str]:
+    is_about, why = _is_about(rule, tool)
+    if not is_about:
+        return False, why
+    if rule.more_than is not None and count <= rule.more_than:
+        return False, f"it is call {count} of this run"
+    if rule.when is None:
+        return True, why
+    truth = rule.when.holds_for(arguments)
+    if truth is None:
+        return rule.action is not Action.ALLOW, "its condition cannot be told from these arguments"
+    return truth, f"its condition {'holds' if truth else 'does not hold'}"
+
+
+def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
+    """Whether a rule is about a tool at all, whatever it is called with."""
+    if rule.tools and not any(fits_pattern(tool.name, each) for each in rule.tools):
+        return False, "it is about other tools"
+    if rule.upstreams and not any(fits_pattern(tool.upstream, each) for each in rule.upstreams):
+        return False, "it is about other upstreams"
+    for name, truths in rule.annotations:
+        said: bool | None = getattr(tool, name)
+        means_no = said is None and name != "destructive" and rule.action is not Action.ALLOW
+        if said not in truths and not (means_no and False in truths):
+            words = {True: "yes", False: "no", None: "not said"}
+            return False, f"{name} is {words[said]}"
+    return True, "it is about this tool"
+
+
+def _is_denied_by(rules: Sequence[Rule], tool: ToolFacts) -> bool:
+    for rule in rules:
+        if not _is_about(rule, tool)[0]:
+            continue
+        is_conditional = rule.when is not None or bool(rule.more_than)
+        if rule.action is not Action.DENY:
+            return False
+        if not is_conditional:
+            return True
+    return False

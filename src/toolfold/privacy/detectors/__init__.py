@@ -1,0 +1,1 @@
+"""What finds personal data in a text: one module for each family."""

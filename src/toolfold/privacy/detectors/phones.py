@@ -1,0 +1,131 @@
+"""Find phone numbers: by how they are written, and by the words around them. Pure.
+
+Some ways of writing leave no doubt: a country code after `+`, an area code in brackets, an
+extension. Others are shared with numbers of every sort and count only where words near them speak
+of phones or of calling.
+"""
+
+import re
+from typing import Final
+
+from toolfold.privacy.spans import Span
+
+_MOST_CHARS: Final = 40
+# Everything that may belong to one number. Its whole length is taken once, however long it is.
+_PHRASE: Final = re.compile(
+    r"[+(0-9](?<![\w+].)(?<!\w[-./].)(?<![0-9][,:].)(?<![$€£#].)"
+    r"(?:(?<=\+)\(?[0-9]|(?<=\()(?=\+?[0-9]{1,5}\))\+?[0-9]|(?<=[0-9]))"
+    r"(?:(?:[ \u00a0\u2009-]|[.\u2010-\u2013]|[ .-]?\(|\)[ ./-]?|/)?[0-9])*+"
+    r"(?P<extension>(?: ?(?:x|ext\.?|#) ?)[0-9]{1,6}(?![0-9]))?"
+    r"(?![\w]|[.,:/][0-9]|[%€$£°])",
+    re.DOTALL,
+)
+_FEWEST, _USUAL, _MOST_AT_ONCE, _MOST = 7, 9, 12, 15
+
+_DATE: Final = re.compile(
+    r"(?:[0-3]?[0-9][-./ ][01]?[0-9][-./ ](?:19|20)[0-9]{2}"
+    r"|(?:19|20)[0-9]{2}[-./ ]?[01][0-9][-./ ]?[0-3][0-9])"
+    r"(?:[ T].*)?"
+)
+_NANP: Final = (
+    r"(?:1[ .-])?(?:[2-9][0-9]{2}(?P<sign>[.-])[0-9]{3}(?P=sign)[0-9]{4}"
+    r"|(?:\([2-9][0-9]{2}\)[ .-]?|[2-9][0-9]{2}[ .-])[0-9]{3}[.-][0-9]{4})"
+)
+_SURE: Final = re.compile(
+    r"\+\(?[0-9].*"  # a country code
+    r"|00[1-9][0-9]?[0-9]?[ .-].*"
+    r"|(?:[0-9]{1,3} )?\(\+?[0-9]{1,5}\)[ ./-]?[0-9].*"  # an area code in brackets
+    rf"|{_NANP}"
+    r"|0[1-9](?P<pairs>[ .-])[0-9]{2}(?:(?P=pairs)[0-9]{2}){3}"  # in pairs, as in France
+)
+# What is looked for inside a longer phrase: a list of numbers, or a year before one.
+_WITHIN: Final = re.compile(
+    r"(?<![0-9+(])(?<![0-9][-.])"
+    r"(?:\+[1-9][0-9]{0,2}(?:[ .-]?\(?[0-9]{1,4}\)?){2,5}"
+    r"|[2-9][0-9]{2}(?P<sign>[.-])[0-9]{3}(?P=sign)[0-9]{4}"
+    r"|\([2-9][0-9]{2}\) ?[0-9]{3}[.-][0-9]{4})"
+    r"(?![0-9]|[.-][0-9])"
+)
+# A trunk prefix and two or more groups: usual for phones, and rare for anything else.
+_TRUNK: Final = re.compile(r"0[0-9]{1,4}[ /-][0-9]{1,8}(?:[ /-][0-9]{2,4}){0,3}")
+_GROUPED: Final = re.compile(r"[0-9]{1,5}(?:[ ./-][0-9]{1,8}){1,4}")
+
+_SPEAKING_OF_PHONES: Final = (
+    "phone phones phoned telephone tel teléfono telefono telefon téléphone telefone "
+    "telefoon puhelin mobile mobil mobiel móvil movil mob cell cellphone cellular celular "
+    "handy natel smartphone landline fax telefax gsm whatsapp signal sms voicemail hotline "
+    "helpline call calls called calling caller dial dialed dialled ring rang reach reached "
+    "reachable contact answer answers answered answering text texted texting message "
+    "messages registered rufnummer anrufen anruf rückruf appeler appelez appel llamar "
+    "llame llama chiamare chiama ligar numéro bellen тел телефон мобильный"
+)
+_CALLED: Final = re.compile(r"电话|電話|手机|携帯|전화")
+_AFTER: Final = re.compile(
+    r"[\W_]{0,3}(?:office|fax|mobile|cell|home|work|desk|direct|main|tel|phone|voice)\b",
+    re.IGNORECASE,
+)
+# What the number is instead, said directly before it.
+_SOMETHING_ELSE: Final = (
+    "order orders invoice ticket case ref reference id ids isbn issn zip zipcode postcode "
+    "code version port account acct serial sku part policy claim license licence passport "
+    "amount total sum page room suite box apt card iban ssn pin timestamp build commit "
+    "hash row line"
+)
+_PHONE_WORDS: Final = frozenset(_SPEAKING_OF_PHONES.split())
+_OTHER_WORDS: Final = frozenset(_SOMETHING_ELSE.split())
+_NO_SIGNS: Final = str.maketrans("", "", "+() \u00a0\u2009.-/\u2010\u2011\u2012\u2013")
+_JOINING: Final = frozenset(("no", "num", "number", "nr", "is", "was", "my", "the"))
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_BEFORE_CHARS: Final = 40
+_AFTER_CHARS: Final = 12
+
+
+class PhoneDetector:
+    """Phone numbers of any country."""
+
+    kinds = ("PHONE",)
+
+    def find(self, text: str) -> list[Span]:
+        """Return numbers that are written like phones, or stand where phones stand."""
+        found: list[Span] = []
+        for phrase in _PHRASE.finditer(text):
+            if _is_whole(phrase):
+                found.append(Span("PHONE", *phrase.span()))
+            elif len(phrase[0]) > _FEWEST:
+                found += [
+                    Span("PHONE", *one.span()) for one in _WITHIN.finditer(text, *phrase.span())
+                ]
+        return found
+
+
+def _is_whole(phrase: re.Match[str]) -> bool:
+    """Whether all of a phrase is one phone number."""
+    written = phrase[0]
+    if not _FEWEST <= len(written) <= _MOST_CHARS:
+        return False
+    if written.isdigit():
+        return len(written) <= _MOST_AT_ONCE and _is_meant(phrase, is_sure=False)
+    number = written.removesuffix(phrase["extension"] or "")
+    digits = len(number.translate(_NO_SIGNS))
+    if not _FEWEST <= digits <= _MOST or _DATE.fullmatch(number):
+        return False
+    is_usual = digits >= _USUAL and _TRUNK.fullmatch(number)
+    is_sure = bool(phrase["extension"] or is_usual or _SURE.fullmatch(number))
+    return (is_sure or bool(_GROUPED.fullmatch(number))) and _is_meant(phrase, is_sure=is_sure)
+
+
+def _is_meant(phrase: re.Match[str], *, is_sure: bool) -> bool:
+    """Whether words say that it is a phone; a sure one needs only that none says otherwise."""
+    before = phrase.string[max(0, phrase.start() - _BEFORE_CHARS) : phrase.start()].lower()
+    words = _WORD.findall(before)
+    return not _is_something_else(words) and (is_sure or _is_spoken_of(phrase, words, before))
+
+
+def _is_something_else(words: list[str]) -> bool:
+    telling = next((word for word in reversed(words[-3:]) if word not in _JOINING), "")
+    return telling in _OTHER_WORDS
+
+
+def _is_spoken_of(phrase: re.Match[str], words: list[str], before: str) -> bool:
+    after = phrase.string[phrase.end() : phrase.end() + _AFTER_CHARS]
+    return bool(not _PHONE_WORDS.isdisjoint(words) or _AFTER.match(after) or _CALLED.search(before))

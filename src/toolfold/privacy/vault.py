@@ -1,0 +1,310 @@
+"""Conceal personal data in JSON values, and reveal it again."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
+
+from toolfold.errors import BadInput
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.privacy.book import Book, Hidden, Scalar
+from toolfold.privacy.detect import Detectors
+from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
+from toolfold.privacy.placeholders import LITERAL, Placeholder, find_placeholders
+from toolfold.privacy.spans import Span, merge
+
+MAX_DEPTH: Final = 200
+MAX_REVEALED_CHARS: Final = 16 * 1024 * 1024
+
+
+class Keeper(Protocol):
+    """Keeps the entries of a vault. Whoever calls it holds the vault's lock."""
+
+    def keep(self, book: Book, wanted: Iterable[Hidden]) -> None:
+        """Have an entry in the book for each value; when this returns, they are kept for good.
+
+        Raises:
+            StoreError: They could not be kept, or the vault is full.
+        """
+
+    def follow(self, book: Book) -> None:
+        """Take over what other processes have kept meanwhile.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+
+
+class TransientKeeper:
+    """Keeps entries as long as the vault itself lives."""
+
+    def keep(self, book: Book, wanted: Iterable[Hidden]) -> None:
+        """Have an entry in the book for each value."""
+        for entry in book.draft(wanted):
+            book.add(entry)
+
+    def follow(self, book: Book) -> None:
+        """Nobody else writes here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revealed:
+    """A value with what its placeholders stand for, and what became of them."""
+
+    value: Json
+    revealed: dict[str, int]
+    """How many placeholders of each kind were revealed."""
+    unknown: tuple[str, ...]
+    """What is written like a placeholder and is none of this vault; left as it stands."""
+    refused: tuple[str, ...]
+    """Placeholders of kinds that are not allowed; left as they stand."""
+
+
+class Vault:
+    """Personal data of one scope, behind placeholders. Any thread may use it."""
+
+    def __init__(
+        self,
+        *,
+        detectors: Detectors | None = None,
+        keeper: Keeper | None = None,
+        book: Book | None = None,
+    ) -> None:
+        self._detectors = detectors or Detectors()
+        self._keeper = keeper or TransientKeeper()
+        self._book = Book() if book is None else book
+        self._keeping = Lock()
+
+    def conceal(self, value: Json, *, fields: FieldRules | None = None) -> Json:
+        """Return the value with a placeholder for everything personal in it, keys included.
+
+        When this returns, all of it can be revealed again, by any process that shares the vault.
+
+        Raises:
+            BadInput: The value is nested too deeply, or something in it is too large to be kept.
+            StoreError: What is concealed could not be kept.
+        """
+        rules = fields or _BUILTIN_RULES
+        kinds = rules.kinds | self._kinds
+        pieces = list(_pieces(value, (), None, rules))
+        plans = self._plan(pieces, kinds)
+        wanted = [hidden for plan in plans for hidden in plan.hidden]
+        if any(self._book.placeholder_of(each) is None for each in wanted):
+            with self._keeping:
+                self._keeper.keep(self._book, wanted)
+        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
+
+    def conceal_text(self, text: str) -> str:
+        """Return a text with a placeholder for everything personal in it. Raises as `conceal`."""
+        concealed = self.conceal(text)
+        return concealed if isinstance(concealed, str) else text
+
+    def reveal(self, value: Json, *, allowed_kinds: Collection[str] | None = None) -> Revealed:
+        """Return the value with what its placeholders stand for; None allows every kind.
+
+        A placeholder that is all of a string becomes the value with its own type.
+
+        Raises:
+            BadInput: It is nested too deeply, grows too large, or two keys become one.
+            StoreError: What others have concealed cannot be read.
+        """
+        revealing = _Revealing(self._book, self._kinds, allowed_kinds)
+        revealed = revealing.reveal(value, 0)
+        if revealing.unknown:
+            with self._keeping:
+                self._keeper.follow(self._book)
+            revealing = _Revealing(self._book, self._kinds, allowed_kinds)
+            revealed = revealing.reveal(value, 0)
+        return Revealed(
+            value=revealed,
+            revealed=revealing.counts,
+            unknown=tuple(revealing.unknown),
+            refused=tuple(revealing.refused),
+        )
+
+    @property
+    def _kinds(self) -> frozenset[str]:
+        return _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds} | self._book.kinds
+
+    def _plan(self, pieces: list["_Piece"], kinds: Collection[str]) -> list["_Plan"]:
+        """Say what is concealed of each piece: first what is found, then where else that stands.
+
+        Rows have the same keys over and over, so equal texts are looked at once.
+        """
+        found: dict[_Piece, list[Span]] = {}
+        for piece in pieces:
+            if isinstance(piece.value, str) and piece not in found:
+                found[piece] = self._found(piece)
+            for hidden in _hidden(piece, found.get(piece, [])):
+                self._book.learn(hidden)
+        planned = {piece: self._planned(piece, spans, kinds) for piece, spans in found.items()}
+        return [planned.get(piece) or self._planned(piece, [], kinds) for piece in pieces]
+
+    def _found(self, piece: "_Piece") -> list[Span]:
+        value, kind = str(piece.value), piece.kind
+        if kind is not None and is_plausible(kind, value):
+            return [Span(kind, 0, len(value))]
+        return self._detectors.find(value)
+
+    def _planned(self, piece: "_Piece", found: list[Span], kinds: Collection[str]) -> "_Plan":
+        value, kind = piece
+        if not isinstance(value, str):
+            kind = kind if is_plausible(kind, value) else self._book.kind_of_number(value)
+            return _Plan(value, (), _hidden(_Piece(value, kind), []))
+        if len(found) == 1 and found[0][1:] == (0, len(value)):
+            return _Plan(value, tuple(found), _hidden(piece, found))
+        spans = merge([*found, *self._book.known.find(value)], self._detectors.rank)
+        spans = sorted([*spans, *_look_alikes(value, spans, kinds)], key=lambda span: span.start)
+        return _Plan(value, tuple(spans), _hidden(piece, spans))
+
+    def _written(self, plan: "_Plan") -> Scalar:
+        placeholders = [str(self._book.placeholder_of(each)) for each in plan.hidden]
+        if not isinstance(plan.value, str):
+            return placeholders[0] if placeholders else plan.value
+        parts, position = [], 0
+        for span, placeholder in zip(plan.spans, placeholders, strict=True):
+            parts += [plan.value[position : span.start], placeholder]
+            position = span.end
+        return "".join((*parts, plan.value[position:]))
+
+
+class _Piece(NamedTuple):
+    """A key, a text or a number, and the kind that a field rule gives it."""
+
+    value: Scalar
+    kind: str | None
+
+
+class _Plan(NamedTuple):
+    """What of a piece becomes placeholders."""
+
+    value: Scalar
+    spans: tuple[Span, ...]
+    hidden: tuple[Hidden, ...]
+
+
+def _hidden(piece: _Piece, spans: list[Span]) -> tuple[Hidden, ...]:
+    value, kind = piece
+    if isinstance(value, str):
+        return tuple(Hidden(each.kind, value[each.start : each.end]) for each in spans)
+    return (Hidden(kind, value),) if kind is not None and is_plausible(kind, value) else ()
+
+
+def _look_alikes(text: str, spans: list[Span], kinds: Collection[str]) -> list[Span]:
+    """Return what only looks like a placeholder: it gets one, so that it comes back as it was.
+
+    What overlaps personal data is left to that, which is not revealed to everybody.
+    """
+    ends = [span.end for span in spans]
+    alike = []
+    for _, start, end in find_placeholders(text, kinds):
+        following = bisect_right(ends, start)
+        if following == len(spans) or spans[following].start >= end:
+            alike.append(Span(LITERAL, start, end))
+    return alike
+
+
+def _pieces(value: Json, path: Path, kind: str | None, rules: FieldRules) -> Iterator[_Piece]:
+    """Yield what can be concealed, in the order in which `_rebuilt` asks for it."""
+    if len(path) > MAX_DEPTH:
+        raise _too_deep()
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield _Piece(key, None)
+            here = (*path, key)
+            is_decided, below = rules.decide(here, value)
+            inherited = None if kind == LIKELY_NAME else kind
+            yield from _pieces(each, here, below if is_decided else inherited, rules)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _pieces(each, (*path, ITEM), kind, rules)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        if kind == LIKELY_NAME:
+            kind = "NAME" if is_plausible(kind, value) else None
+        yield _Piece(value, kind)
+
+
+def _rebuilt(value: Json, written: Iterator[Scalar]) -> Json:
+    if isinstance(value, dict):
+        return {str(next(written)): _rebuilt(each, written) for each in value.values()}
+    if isinstance(value, list):
+        return [_rebuilt(each, written) for each in value]
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return next(written)
+    return value
+
+
+class _Revealing:
+    """One value on its way out."""
+
+    def __init__(self, book: Book, kinds: Collection[str], allowed: Collection[str] | None) -> None:
+        self._book = book
+        self._kinds = kinds
+        self._allowed = allowed
+        self._chars = 0
+        self.counts: dict[str, int] = {}
+        self.unknown: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
+
+    def reveal(self, value: Json, depth: int) -> Json:
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        if isinstance(value, list):
+            return [self.reveal(each, depth + 1) for each in value]
+        return self._text(value) if isinstance(value, str) else value
+
+    def _object(self, value: JsonObject, depth: int) -> JsonObject:
+        revealed = {
+            str(self._text(key)): self.reveal(each, depth + 1) for key, each in value.items()
+        }
+        if len(revealed) < len(value):
+            raise BadInput(
+                "Two keys of one object are the same once their placeholders are revealed. Use "
+                "each value as a key once."
+            )
+        return revealed
+
+    def _text(self, text: str) -> Scalar:
+        parts: list[str] = []
+        position = 0
+        for placeholder, start, end in find_placeholders(text, self._kinds):
+            value = self._value(placeholder, text[start:end])
+            if value is None:
+                continue
+            if (start, end) == (0, len(text)):
+                return value
+            parts += [text[position:start], str(value)]
+            position = end
+            self._count(len(parts[-1]))
+        return "".join((*parts, text[position:])) if parts else text
+
+    def _value(self, placeholder: Placeholder, written: str) -> Scalar | None:
+        value = self._book.value_of(placeholder)
+        if value is None:
+            self.unknown[written] = None
+        elif placeholder.kind == LITERAL:
+            return value
+        elif self._allowed is not None and placeholder.kind not in self._allowed:
+            self.refused[written] = None
+        else:
+            self.counts[placeholder.kind] = self.counts.get(placeholder.kind, 0) + 1
+            return value
+        return None
+
+    def _count(self, chars: int) -> None:
+        self._chars += chars
+        if self._chars > MAX_REVEALED_CHARS:
+            raise BadInput(
+                f"More than {MAX_REVEALED_CHARS:,} characters would stand here in place of "
+                "placeholders. Send fewer in one call."
+            )
+
+
+def _too_deep() -> BadInput:
+    return BadInput(f"The value is nested more than {MAX_DEPTH} levels deep. Flatten it.")
+
+
+_BUILTIN_RULES: Final = FieldRules()
