@@ -25,7 +25,7 @@ from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Config, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
-from toolfold.execution.approvals import Approvals
+from toolfold.execution.approvals import approvals_of
 from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
 from toolfold.execution.discovery_module import DiscoveryModule
@@ -243,9 +243,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             library=library,
             trust=Trust(
                 rules=PolicyFiles(config),
-                approvals=Approvals(
-                    config.directories.data / "approvals.db", valid_s=limits.approval_s
-                ),
+                approvals=approvals_of(config),
                 scope=config.namespace,
             ),
         )

@@ -8,6 +8,7 @@ from typing import Any
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
 from toolfold.entrypoints.session_options import add_runs, add_sessions
 from toolfold.entrypoints.skills_options import add_skills
+from toolfold.entrypoints.trust_options import add_approvals, add_policy
 
 _EPILOG = """\
 examples:
@@ -62,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     add_transfer(commands)
     add_runs(commands, shared)
     add_sessions(commands)
+    add_approvals(commands, shared)
+    add_policy(commands, shared)
     add_skills(commands, shared)
     _add_workspace(commands)
     _add_savings(commands)
@@ -95,6 +98,9 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
     run = commands.add_parser("run", parents=[shared], help="run Python with every tool at hand")
     run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
     run.add_argument("-c", dest="code", help="the code itself")
+    run.add_argument(
+        "--dry-run", action="store_true", help="call only what reads, and list what would be called"
+    )
     run.add_argument("--session", metavar="NAME", help="go on with its variables, and keep them")
     run.add_argument("--json", action="store_true", help="print the typed result")
     run.set_defaults(command="run", module="commands.local")

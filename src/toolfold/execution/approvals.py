@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from toolfold.config.database import Schema, open_for_writing
 from toolfold.config.keyfile import read_key
+from toolfold.config.settings import Config
 from toolfold.errors import NotFound, StoreError
 
 State = Literal["pending", "approved", "rejected"]
@@ -36,6 +37,7 @@ _SCHEMA: Final = Schema(
                 arguments_sha256 TEXT NOT NULL,
                 known INTEGER NOT NULL,
                 rule TEXT NOT NULL,
+                waits_alive INTEGER NOT NULL,
                 asked_at REAL NOT NULL,
                 expires_at REAL NOT NULL,
                 state TEXT NOT NULL,
@@ -60,7 +62,7 @@ _SCHEMA: Final = Schema(
 )
 _COLUMNS: Final = (
     "id, run, attempt, project, client, tool, position, arguments, arguments_sha256, known, rule, "
-    "asked_at, expires_at, state, most, decided_at, decided_by"
+    "waits_alive, asked_at, expires_at, state, most, decided_at, decided_by"
 )
 _MOST_PENDING: Final = 1_000
 _OLD_S: Final = 30 * 24 * 3600.0
@@ -84,6 +86,8 @@ class Wanted:
     known: int
     """How many calls of the tool wait already."""
     rule: str
+    waits_alive: bool = False
+    """Whether its process waits, where the run cannot be frozen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +256,12 @@ class Approvals:
         *values, seal = row
         if not hmac.compare_digest(seal, self._seal(values)):
             return None
-        return Approval(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
+        found = Approval(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
+        return _replaced(found, waits_alive=bool(found.waits_alive))
 
     def _write(self, connection: sqlite3.Connection, approval: Approval) -> None:
         values = [getattr(approval, name) for name in _COLUMNS.split(", ")]
+        values = [int(value) if isinstance(value, bool) else value for value in values]
         marks = ", ".join("?" * (len(values) + 1))
         connection.execute(
             f"INSERT OR REPLACE INTO approvals ({_COLUMNS}, seal) VALUES ({marks})",  # noqa: S608
@@ -271,3 +277,10 @@ class Approvals:
 def _replaced(approval: Approval, **changes: Any) -> Approval:
     values = {name: getattr(approval, name) for name in Approval.__dataclass_fields__}
     return Approval(**(values | changes))
+
+
+def approvals_of(config: Config) -> Approvals:
+    """Return the approvals of a configuration."""
+    return Approvals(
+        config.directories.data / "approvals.db", valid_s=config.settings.limits.approval_s
+    )

@@ -11,7 +11,7 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob
 from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall, RunError, ToolfoldError
+from toolfold.errors import BadCall, NeedsApproval, Rejected, RunError, ToolfoldError
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
@@ -118,6 +118,9 @@ class Calls:
             with self._journaled.call(path, call.kwargs) as journaled:
                 value = await answer(call, journaled)
                 journaled.answer = value
+        except (NeedsApproval, Rejected):
+            self.tally.take_back(path)
+            raise
         except ToolfoldError:
             self.tally.fail(path)
             raise

@@ -5,7 +5,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
@@ -195,8 +195,10 @@ class Guard:
             # What others have begun shall not be in doubt.
             while self.under_way():  # noqa: ASYNC110
                 await anyio.sleep(_GATHER_S)
+        is_frozen = self.tier == "monty" or self.clock is None
+        wanted = replace(wanted, waits_alive=not is_frozen)
         approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
-        if self.tier == "monty" or self.clock is None:
+        if is_frozen or self.clock is None:
             raise NeedsApproval(waiting_text(approval))
         with self.clock.paused():
             return await self._decided(approval)

@@ -35,6 +35,7 @@ from toolfold.execution.runs import (
     Run,
     Start,
     find,
+    find_following,
     find_latest,
 )
 from toolfold.execution.runsdb import RESUMING, open_for_reading, open_for_writing, prune
@@ -209,6 +210,15 @@ class Journal:
             StoreError: The file does not answer.
         """
         return self._read(run_id, find)
+
+    def following(self, run_id: str) -> Run:
+        """Return the newest of the runs that went on with a run, or that itself.
+
+        Raises:
+            NotFound: There is none.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, find_following)
 
     def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
         self._rows.flush()

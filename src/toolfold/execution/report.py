@@ -86,6 +86,11 @@ class Tally:
         self._begun[tool] += 1
         return self._begun[tool]
 
+    def take_back(self, tool: str) -> None:
+        """Forget a call that was not made after all."""
+        self._begun[tool] -= 1
+        self._begun = +self._begun
+
     def complete(self, tool: str) -> None:
         """Count a call that the tool answered."""
         self._completed[tool] += 1

@@ -183,6 +183,19 @@ def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = No
     raise NotFound(f"Several runs have an id that begins with {prefix!r}: {names}{more}.")
 
 
+def find_following(connection: sqlite3.Connection, run_id: str) -> Run:
+    """Return the newest of the runs that went on with a run, or that itself.
+
+    Raises:
+        NotFound: There is no such run.
+    """
+    while row := connection.execute(
+        "SELECT id FROM beginnings WHERE resumes = ? ORDER BY number DESC LIMIT 1", (run_id,)
+    ).fetchone():
+        run_id = row[0]
+    return find(connection, run_id)
+
+
 def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Run | None:
     """Return the newest run of that origin with its calls, whether it ended or not."""
     row = connection.execute(

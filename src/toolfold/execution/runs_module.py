@@ -45,7 +45,7 @@ class RunsModule:
         if name not in MODULE.functions:
             raise NotFound(f"runs has {', '.join(MODULE.functions)}, not {call.function!r}.")
         run_id, wait_s = _arguments(call)
-        run = self._find(run_id, origin)
+        run = self._journal.following(self._find(run_id, origin).id)
         if name == "resume":
             return await self._resume(run, origin, wait_s)
         if name == "stop":

@@ -48,7 +48,11 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
         "description": _DESCRIPTION.format(servers=named),
         "inputSchema": {
             "type": "object",
-            "properties": {"code": {"type": "string"}, "session": {"type": "string"}},
+            "properties": {
+                "code": {"type": "string"},
+                "session": {"type": "string"},
+                "dry_run": {"type": "boolean"},
+            },
             "required": ["code"],
         },
         # Clients that load tools on demand would hide the only one there is.

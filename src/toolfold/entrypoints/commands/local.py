@@ -38,7 +38,10 @@ def run(arguments: Namespace) -> int:
     async def action(app: App) -> int:
         origin = Origin(client="cli", project=str(app.config.project or ""))
         wish = SessionWish(arguments.session)
-        return _print_result(arguments, await app.runtime.run(code, origin=origin, session=wish))
+        dry_run = arguments.dry_run
+        return print_result(
+            arguments, await app.runtime.run(code, origin=origin, session=wish, dry_run=dry_run)
+        )
 
     return with_app(config_of(arguments), action)
 
@@ -49,14 +52,15 @@ def resume(arguments: Namespace, run_id: str) -> int:
 
     async def action(app: App) -> int:
         origin = Origin(client="cli", project=str(app.config.project or ""))
-        return _print_result(
+        return print_result(
             arguments, await app.runtime.resume(run_id, origin=origin, decision=decision)
         )
 
     return with_app(config_of(arguments), action)
 
 
-def _print_result(arguments: Namespace, result: RunResult) -> int:
+def print_result(arguments: Namespace, result: RunResult) -> int:
+    """Print what came of a run; return the exit status."""
     if arguments.json:
         print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
     else:

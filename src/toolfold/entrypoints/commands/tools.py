@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def tools_list(arguments: Namespace) -> int:
     """Print every tool, and name the servers whose tools are not known."""
-    shelf = _Shelf(arguments)
+    shelf = Shelf(arguments)
     tools = [
         tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
     ]
@@ -40,7 +40,7 @@ def tools_list(arguments: Namespace) -> int:
 
 def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query, best first."""
-    shelf = _Shelf(arguments)
+    shelf = Shelf(arguments)
     index, lines = shelf.index(arguments)
     if not arguments.json:
         print_hits(arguments, index, lines)
@@ -54,7 +54,7 @@ def tools_describe(arguments: Namespace) -> int:
     """Print how to call the tools named."""
     from toolfold.catalog.stubs import render_stub
 
-    shelf = _Shelf(arguments)
+    shelf = Shelf(arguments)
     known = shelf.known()
     tools = [known.find(name) for name in arguments.names]
     if arguments.json:
@@ -64,7 +64,7 @@ def tools_describe(arguments: Namespace) -> int:
     return 0
 
 
-class _Shelf:
+class Shelf:
     """What is kept of the configured servers. Those never seen are connected to, once."""
 
     def __init__(self, arguments: Namespace) -> None:

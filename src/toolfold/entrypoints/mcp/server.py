@@ -46,7 +46,7 @@ _SEARCH_DEFINITION: Final = types.Tool(
 )
 
 
-_TAKEN: Final = frozenset({"code", "session"})
+_TAKEN: Final = frozenset({"code", "session", "dry_run"})
 
 
 class _Surface:
@@ -115,15 +115,22 @@ class _Surface:
         self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress
     ) -> types.CallToolResult:
         code, session = arguments.get("code"), arguments.get("session")
-        if not isinstance(code, str) or not _is_text(session) or arguments.keys() - _TAKEN:
+        dry_run = arguments.get("dry_run", False)
+        is_odd = not isinstance(dry_run, bool) or bool(arguments.keys() - _TAKEN)
+        if not isinstance(code, str) or not _is_text(session) or is_odd:
             return _text(
                 "execute_code takes `code`, the Python text to run, and if you like `session`, the "
-                "name of the variables to go on with.",
+                "name of the variables to go on with, and `dry_run`, true or false.",
                 is_error=True,
             )
         wish = SessionWish(str(session)) if session else SessionWish(self._session, True)
         run = partial(
-            self._app.runtime.run, code, origin=origin, session=wish, on_progress=on_progress
+            self._app.runtime.run,
+            code,
+            origin=origin,
+            session=wish,
+            dry_run=bool(dry_run),
+            on_progress=on_progress,
         )
         result = await self._app.shared.going.answer(
             origin.client,

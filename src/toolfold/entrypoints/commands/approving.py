@@ -1,0 +1,93 @@
+"""`toolfold approve` and `toolfold reject`: what only the user decides, at a terminal."""
+
+import dataclasses
+import json
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime
+
+from toolfold.app import App
+from toolfold.config.faults import shown
+from toolfold.config.settings import Config
+from toolfold.entrypoints.commands.local import print_result, with_app
+from toolfold.entrypoints.commands.options import config_of
+from toolfold.errors import ConfigError
+from toolfold.execution.approvals import Approval, Approvals, approvals_of
+from toolfold.execution.runs import Origin
+
+_SHOWN_CHARS = 500
+
+
+def approve(arguments: Namespace) -> int:
+    """List what waits, or approve it and go on with the run."""
+    config = config_of(arguments)
+    approvals = approvals_of(config)
+    if arguments.run is None:
+        return _list(arguments, approvals)
+    if arguments.most < 1:
+        raise ConfigError(f"--most takes a number of calls above 0, not {arguments.most}.")
+    approval = approvals.find(arguments.run)
+    _describe(approval)
+    if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
+        print("Nothing was decided.")
+        return 1
+    approvals.decide(approval.id, "approved", most=arguments.most, by="a terminal")
+    if arguments.always:
+        approvals.allow_always(config.namespace, approval.tool)
+    if approval.waits_alive:
+        print("Approved. The run goes on where it waits.")
+        return 0
+    return _go_on(arguments, config, approval)
+
+
+def _go_on(arguments: Namespace, config: Config, approval: Approval) -> int:
+    async def action(app: App) -> int:
+        origin = Origin(client=approval.client, project=approval.project)
+        return print_result(arguments, await app.runtime.resume(approval.attempt, origin=origin))
+
+    return with_app(config, action)
+
+
+def reject(arguments: Namespace) -> int:
+    """Refuse what a run wants to do."""
+    approvals = approvals_of(config_of(arguments))
+    approval = approvals.find(arguments.run)
+    _describe(approval)
+    approvals.decide(approval.id, "rejected", most=0, by="a terminal")
+    print(f"Rejected. {approval.tool} is not called; the model is told when it asks for the run.")
+    return 0
+
+
+def _list(arguments: Namespace, approvals: Approvals) -> int:
+    pending = approvals.pending()
+    if arguments.json:
+        told = [dataclasses.asdict(each) for each in pending]
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+        return 0
+    for approval in pending:
+        _describe(approval)
+    if not pending:
+        print("No run waits for approval.")
+    return 0
+
+
+def _describe(approval: Approval) -> None:
+    until = datetime.fromtimestamp(approval.expires_at, tz=UTC).astimezone().strftime("%H:%M")
+    calls = "1 call" if approval.known == 1 else f"{approval.known} calls"
+    print(f"{approval.attempt}  {shown(approval.tool)}: {calls} so far, open until {until}")
+    print(f"    {shown(approval.arguments, max_chars=_SHOWN_CHARS)}")
+    print(f"    {shown(approval.rule, max_chars=_SHOWN_CHARS)}")
+
+
+def _is_sure(question: str) -> bool:
+    """Ask the person at the terminal: what cannot type at one shall not decide.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError(
+            "Only a person at a terminal can approve: run this in one. An agent must not decide "
+            "for its user."
+        )
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
