@@ -16,6 +16,7 @@ from toolfold.execution.keeping import Keeping
 from toolfold.execution.report import Tally
 from toolfold.jsontypes import Json, plain
 from toolfold.sandbox.sandbox import GuestCall
+from toolfold.sandbox.trees import Roots
 
 OnProgress = Callable[[int, str], None]
 """Told of each call as it begins: how many there were, and which it is."""
@@ -38,6 +39,7 @@ class Calls:
         self.tally = Tally()
         self.shown: list[Blob] = []
         self.ask: Ask | None = None
+        self.files: Roots | None = None
         self._catalog = catalog
         self._discovery = discovery
         self._journaled = journaled
@@ -101,8 +103,9 @@ class Calls:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing was called and nothing shown, so that the code may run once more."""
-        return not self.tally.total and not self.shown
+        """Whether nothing was called, shown or written, so that the code may run once more."""
+        has_written = self.files is not None and self.files.has_changed
+        return not self.tally.total and not self.shown and not has_written
 
     @property
     def waits(self) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ class Runtime:
     async def _run(self, plan: Plan, tier: Tier, calls: Calls, ask: Ask | None) -> GuestOutcome:
         names = frozenset({SHOW, *self._aliases(plan)})
         stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
-        files = Roots({"servers": stubs, "workspace": self._workspace})
+        calls.files = files = Roots({"servers": stubs, "workspace": self._workspace})
         sandbox = self._tiers.sandbox(tier)
         async with sandbox.open(modules(self._catalog), names, files=files) as session:
             clock = PausableClock(self._limits.wall_time_s)
