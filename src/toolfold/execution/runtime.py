@@ -296,7 +296,7 @@ class Runtime:
         names = _NAMES.union(*(self._examiner.aliases(plan) for plan in feed.plans))
         sandbox = self._tiers.sandbox(tier)
         stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
-        files = Roots({"servers": stubs, "workspace": self._workspace})
+        files = calls.files = Roots({"servers": stubs, "workspace": self._workspace})
         known = modules(self._catalog)
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
