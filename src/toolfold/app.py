@@ -30,6 +30,7 @@ from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
+from toolfold.execution.guarding import is_denied
 from toolfold.execution.journal import Journal
 from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
@@ -91,6 +92,7 @@ class App:
     pinned: PinnedCalls
     workspace: Workspace
     library: Library
+    rules: PolicyFiles
     shared: "Shared"
 
 
@@ -219,7 +221,10 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         )
         checker.use(modules(catalog))
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
-        discovery = DiscoveryModule(catalog, meaning, library)
+        rules = PolicyFiles(config)
+        discovery = DiscoveryModule(
+            catalog, meaning, library, is_denied=lambda tool: is_denied(rules, tool)
+        )
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
@@ -242,7 +247,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             workspace=workspace,
             library=library,
             trust=Trust(
-                rules=PolicyFiles(config),
+                rules=rules,
                 approvals=approvals_of(config),
                 scope=config.namespace,
             ),
@@ -263,7 +268,8 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 runtime=runtime,
                 tiers=tiers,
                 sessions=sessions,
-                pinned=PinnedCalls(catalog, shared.journal),
+                pinned=PinnedCalls(catalog, shared.journal, rules),
+                rules=rules,
                 workspace=workspace,
                 library=library,
                 shared=shared,

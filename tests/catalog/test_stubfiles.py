@@ -44,7 +44,7 @@ async def test_the_catalog_can_be_browsed_as_files(code: str, value: Any, runnin
         ("open('/servers')", "IsADirectoryError"),
         ("open('/servers/null/put.pyi', 'w')", "PermissionError"),
         ("open('/servers/new.txt', 'a')", "PermissionError"),
-        ("from pathlib import Path\nPath('/x').mkdir()", "FileNotFoundError"),
+        ("from pathlib import Path\nPath('/x').mkdir()", "OSError: [Errno 30] Read-only"),
         ("from pathlib import Path\nPath('/servers/null/put.pyi').unlink()", "PermissionError"),
         ("import os\nos.listdir('/etc')", "FileNotFoundError"),
     ],

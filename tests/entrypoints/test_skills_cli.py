@@ -127,3 +127,5 @@ def test_a_broken_folder_is_listed_with_what_is_wrong(toolfold: Toolfold, tmp_pa
     assert (missing.returncode, "Did you mean 'broken'?" in missing.stderr) == (2, True)
     named = toolfold("skills", "show", "../x")
     assert "cannot be called '../x'" in named.stderr
+    doctor = toolfold("doctor")
+    assert (doctor.returncode, "SKILL.md is missing" in doctor.stdout) == (1, True)

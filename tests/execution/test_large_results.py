@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import MakeApp, test_server
+from support import MakeApp, MakeConfig, test_server
 
+from toolfold.entrypoints.http.tenants import in_namespace
 from toolfold.execution import runs
 from toolfold.execution.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
@@ -248,3 +249,25 @@ async def test_projects_have_workspaces_of_their_own(running: MakeApp, home: Pat
 
     assert (home / "data" / "projects" / "default" / "workspace" / "a").read_text() == "x"
     assert (home / "data" / "projects" / "default").stat().st_mode & 0o777 == 0o700
+
+
+async def test_code_that_has_written_a_file_is_not_run_once_more(running: MakeApp) -> None:
+    code = "f = open('log', 'a')\nf.write('x')\n[].no_such_method()"
+    async with running({}) as toolfold:
+        result = await toolfold.run(code)
+        written = toolfold.app.workspace.read("log")
+
+    assert result.error is not None
+    assert result.tier == "monty"
+    assert written == b"x"
+
+
+async def test_namespaces_of_keys_have_workspaces_of_their_own(make_config: MakeConfig) -> None:
+    config = make_config({})
+    names = ["team", "team/../other", "..", "ä", "team "]
+    places = {in_namespace(config, name).workspace for name in names} | {config.workspace}
+
+    assert len(places) == len(names) + 1
+    for place in places - {config.workspace}:
+        assert place.parent == config.directories.data / "namespaces"
+        assert ".." not in place.parts

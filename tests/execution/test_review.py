@@ -1,7 +1,6 @@
 """The check before a run: it finds the mistakes that models make, and lets correct code pass."""
 
 import os
-import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -138,9 +137,6 @@ memory = Memory()
 """
 
 
-NEEDS_FILES = re.compile("PermissionError|/workspace")
-
-
 def shared_snippets() -> list[tuple[str, str]]:
     if not SHARED_SNIPPETS.exists():
         return []
@@ -175,6 +171,6 @@ async def test_a_snippet_that_the_sandbox_can_run_is_not_stopped(
 
     if await runs_unchecked(sandbox, TOOLS + code):
         assert result.success, result.text
-    else:
+    elif "/workspace" not in code:  # which is not there unchecked
         assert not result.success
-        assert NEEDS_FILES.search(result.text) or "in this sandbox" in result.text, result.text
+        assert "in this sandbox" in result.text, result.text

@@ -326,6 +326,31 @@ async def test_what_is_no_good_skill_is_not_saved(
     assert list((project / ".toolfold" / "skills").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "skills.save(x, x, x)",
+        "skills.search(x)",
+        "skills.search('a', limit=x)",
+        "skills.search('a', True)",
+        "skills.show(x)",
+        "skills.delete(x)",
+    ],
+)
+async def test_arguments_of_another_kind_are_told(app: Running, call: str) -> None:
+    text = await refusal_of(app, f"import json, skills\nx = json.loads('[1]')\n{call}")
+
+    assert "not list" in text or "not bool" in text
+
+
+async def test_who_looks_for_a_skill_in_other_ways_is_told_how(app: Running, project: Path) -> None:
+    put(project, "shout", SHOUT)
+
+    text = await refusal_of(app, "import skills\ngetattr(skills, 'shout')('a')")
+
+    assert "Hint: write `from skills import <name>`" in text
+
+
 async def test_a_function_that_needs_variables_of_the_run_is_not_saved(app: Running) -> None:
     text = await refusal_of(
         app,

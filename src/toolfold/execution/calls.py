@@ -26,6 +26,7 @@ from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall
+from toolfold.sandbox.trees import Roots
 
 OnProgress = Callable[[float, float | None, str], None]
 """Told of each call as it begins: how many there were, and which it is; or what guest code says of
@@ -69,6 +70,7 @@ class Calls:
         self.tally = Tally()
         self.shown: list[Blob] = []
         self.ask: Ask | None = None
+        self.files: Roots | None = None
         self._catalog = answerers.catalog
         self._discovery = answerers.discovery
         self._journaled = journaled
@@ -225,8 +227,9 @@ class Calls:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing was called and nothing shown, so that the code may run once more."""
-        return not self.tally.total and not self.shown
+        """Whether nothing was called, shown or written, so that the code may run once more."""
+        has_written = self.files is not None and self.files.has_changed
+        return not self.tally.total and not self.shown and not has_written
 
     @property
     def waits(self) -> tuple[str, ...]:

@@ -48,8 +48,16 @@ def read(server: str, uri: str) -> Intersection[Any, Awaitable[Any]]: ...
 class DiscoveryModule:
     """Answers the calls to `tools.*`."""
 
-    def __init__(self, catalog: Catalog, meaning: Meaning, library: Library) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        meaning: Meaning,
+        library: Library,
+        *,
+        is_denied: Callable[[Tool], bool] = lambda _tool: False,
+    ) -> None:
         self._catalog = catalog
+        self._is_denied = is_denied
         self._meaning = meaning
         self._shelf = Shelf(catalog, library)
 
@@ -113,7 +121,9 @@ class DiscoveryModule:
     async def _find(self, query: str, *, limit: int, server: str | None) -> SearchResult:
         index = await anyio.to_thread.run_sync(lambda: self._shelf.index)
         name = self._catalog.modules.get(str(server), server)
-        return await self._meaning.search(index, query, limit=limit, server=name)
+        found = await self._meaning.search(index, query, limit=limit + _MOST_HITS, server=name)
+        hits = [tool for tool in found.hits if not self._is_denied(tool)]
+        return replace(found, hits=tuple(hits[:limit]))
 
     def _shown(self, tool: Tool, detail: str) -> str:
         if skill := self._shelf.skill(tool):

@@ -15,18 +15,19 @@ from toolfold.catalog.questions import Ask, Question
 from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.errors import (
+    ConfigError,
     Denied,
     NeedsApproval,
     QuestionExpired,
     QuestionRefused,
     Rejected,
-    ToolFailed,
 )
 from toolfold.execution.approvals import Approval, Approvals, Wanted
 from toolfold.execution.runs import Origin
 from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import JsonObject
-from toolfold.policy.decide import Decision, Policy, ToolFacts, decide
+from toolfold.policy.decide import Decision, Policy, ToolFacts, decide, is_always_denied
+from toolfold.policy.files import PolicyFiles
 from toolfold.policy.rules import Action
 
 DEFAULT_MOST: Final = 100
@@ -316,12 +317,27 @@ def _shown(arguments: JsonObject) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
-def refuse_directly(policy: Policy, tool: Tool, arguments: JsonObject) -> None:
+def is_denied(rules: PolicyFiles, tool: Tool) -> bool:
+    """Whether no call of a tool can ever be made, so that it need not be found."""
+    try:
+        return is_always_denied(rules.policy(), facts_of(tool))
+    except ConfigError:  # said where anything is called
+        return False
+
+
+def refuse_denied(rules: PolicyFiles, tool: Tool, arguments: JsonObject, client: str) -> None:
     """Refuse what a rule forbids to those who call a tool by itself.
 
+    What rules ask about is asked by them: a client that shows the tool to its model, or a program
+    that names it. Of the holder of a key it is refused.
+
     Raises:
-        ToolFailed: It does.
+        Denied: It is forbidden, or the rules cannot be read.
     """
-    decision = decide(policy, facts_of(tool), arguments)
-    if decision.action is Action.DENY:
-        raise ToolFailed(f"{tool.path} was not called: a rule forbids it, {decision.why}.")
+    try:
+        decision = decide(rules.policy(client), facts_of(tool), arguments)
+    except ConfigError as error:
+        raise Denied(f"{tool.path} was not called. {error}") from error
+    is_asked = decision.action is Action.ASK and client.startswith("key:")
+    if decision.action is Action.DENY or is_asked:
+        raise Denied(f"{tool.path} was not called: a rule forbids it, {decision.why}.")

@@ -7,16 +7,19 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob, to_answer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
+from toolfold.execution.guarding import refuse_denied
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.policy.files import PolicyFiles
 
 
 class PinnedCalls:
     """Answers such calls; the journal has each as a run of one call."""
 
-    def __init__(self, catalog: Catalog, journal: Journal) -> None:
+    def __init__(self, catalog: Catalog, journal: Journal, rules: PolicyFiles) -> None:
         self._catalog = catalog
+        self._rules = rules
         self._journal = journal
 
     async def call(
@@ -25,17 +28,18 @@ class PinnedCalls:
         """Return what the server answered, or a result that says why there is no answer."""
         code = f"# The client called {tool.path}, which is pinned."
         with self._journal.begin(origin, code, kind="direct") as run:
-            result = await self._call(run, tool, arguments, ask)
+            result = await self._call(run, tool, arguments, ask, origin.client)
             run.end(failure="error" if result.is_error else None, reply=_text_of(result))
             run.offer(self._catalog.definitions, shown=origin.shown)
         return result
 
     async def _call(
-        self, run: JournaledRun, tool: Tool, arguments: JsonObject, ask: Ask | None
+        self, run: JournaledRun, tool: Tool, arguments: JsonObject, ask: Ask | None, client: str
     ) -> types.CallToolResult:
         result: types.CallToolResult | None = None
         try:
             with run.call(tool.path, arguments) as call:
+                refuse_denied(self._rules, tool, arguments, client)
                 result = await self._catalog.forward(tool, arguments, ask=ask)
                 call.answer = to_answer(tool, result, _described).value
         except ToolfoldError as error:

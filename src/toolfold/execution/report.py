@@ -291,6 +291,8 @@ _REFUSED = re.compile(
 
 
 def _hint(failure: Failure, tier: Tier) -> str | None:
+    if failure.message.startswith("AttributeError: module 'skills'"):
+        return "write `from skills import <name>`; skills.search(...) finds skills."
     if tier == "cpython":
         if _REFUSED.match(failure.message):
             told = failure.message + failure.traceback

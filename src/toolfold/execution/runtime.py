@@ -336,7 +336,7 @@ class Runtime:
         own: GuestFiles = self._workspace
         if calls.rehearsal is not None:
             own = Unchanged(own, "this is a dry run")
-        files = Roots({"servers": stubs, "workspace": own})
+        files = calls.files = Roots({"servers": stubs, "workspace": own})
         known = modules(self._catalog)
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)

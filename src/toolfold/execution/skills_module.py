@@ -69,6 +69,13 @@ class SkillsModule:
             "show": self.show,
             "delete": self.delete,
         }
+        for parameter, value in arguments.items():
+            kind = int if parameter == "limit" else str
+            if not isinstance(value, kind) or isinstance(value, bool):
+                wanted = "a number" if kind is int else "a text"
+                raise BadInput(
+                    f"skills.{name}: {parameter} is {wanted}, not {type(value).__name__}."
+                )
         return await verbs[name](**arguments)
 
     async def save(self, name: str, source: str, description: str, scope: str | None = None) -> str:

@@ -123,6 +123,8 @@ class Roots:
     """Trees by the names that they have in the root. Paths are absolute, and may be hostile."""
 
     def __init__(self, trees: Mapping[str, GuestFiles]) -> None:
+        self.has_changed = False
+        """Whether anything was changed through this."""
         self._trees = trees
 
     def stat(self, path: str) -> FileStatus:
@@ -143,38 +145,44 @@ class Roots:
             return tree.read(inner, offset, size)
 
     def create(self, path: str) -> FileDraft:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             return tree.create(inner)
 
     def make(self, path: str) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.make(inner)
 
     def write(self, path: str, content: bytes, offset: int | None = None) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.write(inner, content, offset)
 
     def truncate(self, path: str, size: int) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.truncate(inner, size)
 
     def mkdir(self, path: str) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.mkdir(inner)
 
     def unlink(self, path: str) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.unlink(inner)
 
     def rmdir(self, path: str) -> None:
-        with self._at(path) as (tree, inner):
+        with self._changing(path) as (tree, inner):
             tree.rmdir(inner)
 
     def rename(self, path: str, target: str) -> None:
-        with self._at(path) as (tree, inner), self._at(target) as (other, outer):
+        with self._changing(path) as (tree, inner), self._at(target) as (other, outer):
             if other is not tree:
                 raise OSError(errno.EXDEV, f"It cannot be moved to {target!r:.200}: copy it")
             tree.rename(inner, outer)
+
+    @contextmanager
+    def _changing(self, path: str) -> Iterator[tuple[GuestFiles, str]]:
+        with self._at(path) as found:
+            yield found
+            self.has_changed = True
 
     @contextmanager
     def _at(self, path: str) -> Iterator[tuple[GuestFiles, str]]:

@@ -142,14 +142,6 @@ class Book:
             for number, at, how, manifest, source in rows
         ]
 
-    def names(self, root: str) -> list[str]:
-        """Return every skill that something is kept of, those that were deleted too."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT name FROM versions WHERE root = ? ORDER BY name", (root,)
-            )
-            return [name for (name,) in rows]
-
     def count(self, root: str, name: str, *, error: str | None) -> None:
         """Count a run that used a skill, and how it ended."""
         told = None if error is None else shown(error, max_chars=_MOST_ERROR_CHARS)

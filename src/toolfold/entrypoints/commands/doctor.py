@@ -8,10 +8,12 @@ import anyio
 from toolfold.app import App
 from toolfold.catalog.catalog import ServerStatus
 from toolfold.catalog.login.logins import login_state
+from toolfold.config.faults import shown
 from toolfold.config.servers import ServerFault
 from toolfold.config.settings import Config, current_directory, environment
 from toolfold.entrypoints.commands.probe import probe_relay
 from toolfold.entrypoints.install.drift import drift
+from toolfold.skills.models import SkillFault
 
 
 def print_configuration(config: Config) -> None:
@@ -47,7 +49,16 @@ async def examine(app: App) -> int:
     async with anyio.create_task_group() as tasks:
         for module in app.catalog.servers:
             tasks.start_soon(_examine_server, app, module)
+    problems += _examine_skills(app)
     return 1 if problems or any(s.fault for s in _print_broken(app)) else 0
+
+
+def _examine_skills(app: App) -> int:
+    """Say which skills cannot be used; return how many."""
+    broken = [each for each in app.library.all() if isinstance(each, SkillFault)]
+    for fault in broken:
+        _line(False, f"skill {shown(fault.name)}", shown(str(fault), max_chars=500), None)
+    return len(broken)
 
 
 async def _examine_cpython(app: App) -> int:

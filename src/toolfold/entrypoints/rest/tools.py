@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolfold.app import App
 from toolfold.catalog.binding import bind
 from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
@@ -17,6 +16,7 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.guarding import refuse_denied
 from toolfold.execution.journal import JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.overflow import render
@@ -162,7 +162,7 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
     result: Json = None
     code = f"# A client called {tool.path} over REST."
     with journal.begin(visit.origin, code, kind="request") as run:
-        call = _Call(visit.app, run)
+        call = _Call(visit, run)
         try:
             result = await call.answer(tool, given)
         except ToolfoldError as error:
@@ -177,7 +177,9 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
 class _Call:
     """One call, as it happens. Images and binaries come beside its result."""
 
-    def __init__(self, app: App, run: JournaledRun) -> None:
+    def __init__(self, visit: Visit, run: JournaledRun) -> None:
+        app = visit.app
+        self._rules, self._client = app.rules, visit.client
         self._catalog = app.catalog
         self._keeping = Keeping(app.workspace, run.id)
         self._run = run
@@ -187,6 +189,7 @@ class _Call:
         """Return what the tool answers."""
         with self._run.call(tool.path, given) as journaled:
             journaled.arguments = bind(tool, (), given)
+            refuse_denied(self._rules, tool, journaled.arguments, self._client)
             answer = await self._catalog.call(
                 tool, journaled.arguments, keep=self, on_wait=lambda _why, _seconds: None
             )
