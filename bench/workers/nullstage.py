@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 
+from toolfold.app import open_workspace
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.large import Sizes
 from toolfold.catalog.listing import ListingCache
@@ -22,16 +23,25 @@ from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Limits, Settings
+from toolfold.config.settings import Limits, Settings, load_config
 from toolfold.embedding import MiniLmEmbedder
+from toolfold.execution.approvals import approvals_of
+from toolfold.execution.caching import Cache
+from toolfold.execution.calls import Answerers
 from toolfold.execution.discovery_module import DiscoveryModule
+from toolfold.execution.going import GoingRuns
 from toolfold.execution.journal import Journal
-from toolfold.execution.runtime import Runtime, modules
+from toolfold.execution.runs_module import RunsModule
+from toolfold.execution.runtime import Runtime, Trust, modules
+from toolfold.execution.sessions import sessions_of
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
+from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.checker import MontyChecker
-from toolfold.sandbox.monty import MontySandbox
+from toolfold.sandbox.monty import INTERPRETER, MontySandbox
+from toolfold.skills.book import Book
+from toolfold.skills.places import open_library
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -90,14 +100,26 @@ async def null_runtime(
         max_bytes=settings.journal_bytes,
         code_bytes=limits.code_bytes,
     )
+    config = load_config(cwd=directory, environ={"TOOLFOLD_HOME": str(directory)})
+    library = open_library(config, Book(directory / "skills.db"))
     runtime = Runtime(
-        catalog=catalog,
-        discovery=DiscoveryModule(catalog, Meaning(MiniLmEmbedder(), directory)),
+        answerers=Answerers(
+            catalog=catalog,
+            discovery=DiscoveryModule(catalog, Meaning(MiniLmEmbedder(), directory), library),
+            runs=RunsModule(GoingRuns(), journal),
+            cache=Cache(),
+        ),
         tiers=Tiers(sandbox, None),
         checker=checker,
         limits=limits,
         waiting=WaitingRuns(1),
         journal=journal,
+        sessions=sessions_of(config, interpreter=INTERPRETER),
+        workspace=open_workspace(config),
+        library=library,
+        trust=Trust(
+            rules=PolicyFiles(config), approvals=approvals_of(config), scope=config.namespace
+        ),
     )
     async with journal.running(), sandbox.running(), checker.running(), catalog.running():
         yield runtime, journal

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -22,7 +23,7 @@ from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Config, MemorySettings
+from toolfold.config.settings import Config, Limits, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
 from toolfold.execution.approvals import approvals_of
@@ -187,11 +188,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             yield app
         return
     limits = config.settings.limits
-    checker = MontyChecker(
-        time_limit_s=limits.check_time_s,
-        memory_bytes=limits.memory_bytes,
-        binary=shared.monty.binary,
-    )
+    checker = _checker(limits, shared)
 
     def refresh() -> None:
         catalog.refresh()
@@ -220,11 +217,9 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             max_large_bytes=limits.large_result_bytes,
         )
         checker.use(modules(catalog))
-        meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
         rules = PolicyFiles(config)
-        discovery = DiscoveryModule(
-            catalog, meaning, library, is_denied=lambda tool: is_denied(rules, tool)
-        )
+        meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
+        discovery = DiscoveryModule(catalog, meaning, library, is_denied=partial(is_denied, rules))
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
@@ -257,10 +252,8 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             catalog.running(),
             anyio.create_task_group() as background,
         ):
-            background.start_soon(checker.warm)
-            if config.settings.sandbox == "cpython":
-                background.start_soon(_warm, shared.cpython)
-            background.start_soon(meaning.keep_learning)
+            for warm in (checker.warm, meaning.keep_learning, partial(_warm, config, shared)):
+                background.start_soon(warm)
             yield App(
                 config=config,
                 catalog=catalog,
@@ -277,9 +270,18 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             background.cancel_scope.cancel()
 
 
-async def _warm(cpython: CPythonSandbox) -> None:
-    with suppress(RunCrashed):  # whoever runs code will hear of it
-        await cpython.warm()
+def _checker(limits: Limits, shared: Shared) -> MontyChecker:
+    return MontyChecker(
+        time_limit_s=limits.check_time_s,
+        memory_bytes=limits.memory_bytes,
+        binary=shared.monty.binary,
+    )
+
+
+async def _warm(config: Config, shared: Shared) -> None:
+    if config.settings.sandbox == "cpython":
+        with suppress(RunCrashed):  # whoever runs code will hear of it
+            await shared.cpython.warm()
 
 
 def open_workspace(config: Config) -> Workspace:

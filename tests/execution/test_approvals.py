@@ -1,4 +1,4 @@
-"""Calls that the user is asked about: one question, bound to the run, the tool and the arguments."""
+"""Calls that the user is asked about: one question, bound to run, tool and arguments."""
 
 import json
 import sqlite3

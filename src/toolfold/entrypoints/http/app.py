@@ -52,7 +52,12 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
     async def find_visit(scope: Scope) -> Visit:
         caller: Caller = scope[CALLER]
         tenant = await tenants.of(caller)
-        return Visit(app=tenant.app, key=caller.key, is_known=caller.is_known)
+        return Visit(
+            app=tenant.app,
+            key=caller.key,
+            is_known=caller.is_known,
+            has_token=caller.has_token,
+        )
 
     return guarded_app(
         [

@@ -30,6 +30,9 @@ class Caller:
     is_known: bool = True
     """Whether they may learn more than that we are there."""
 
+    has_token: bool = False
+    """Whether they have shown the local token, which only the user can read."""
+
     @property
     def client(self) -> str:
         """How the journal names the holder of a key; empty for the local user."""
@@ -91,7 +94,7 @@ class Callers:
             shown.encode("utf-8", "replace"), self._token.get().encode()
         )
         if shown:
-            return Caller() if has_token else _BAD_KEY
+            return Caller(has_token=True) if has_token else _BAD_KEY
         if self._must_have_key:
             # Browsers ask whether they may before they show anything.
             is_open = scope["path"] in _PUBLIC or scope["method"] == "OPTIONS"

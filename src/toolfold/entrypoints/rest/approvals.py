@@ -93,7 +93,9 @@ async def _reject(visit: Visit, arguments: JsonObject) -> Json:
 
 def _found(visit: Visit, arguments: JsonObject) -> Approval:
     if visit.key or not visit.has_token:
-        raise Denied("Only the local user approves: send the token that `toolfold keys` tells of.")
+        raise Denied(
+            "Only the local user approves, with the token that `toolfold keys token` prints."
+        )
     return approvals_of(visit.app.config).find(str(arguments["id"]))
 
 

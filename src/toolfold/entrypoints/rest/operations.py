@@ -25,6 +25,9 @@ class Visit:
     is_known: bool = True
     """Whether they may learn more than that we are there."""
 
+    has_token: bool = False
+    """Whether they have shown the local token, which only the user can read."""
+
     @property
     def client(self) -> str:
         """Under which name the journal knows the caller."""

@@ -19,6 +19,7 @@ from toolfold.entrypoints.rest.answers import (
     failure,
     failure_json,
 )
+from toolfold.entrypoints.rest.approvals import approval_operations
 from toolfold.entrypoints.rest.arguments import read_arguments
 from toolfold.entrypoints.rest.files import file_operations
 from toolfold.entrypoints.rest.leaving import until_left
@@ -49,6 +50,7 @@ def rest_routes(find_visit: FindVisit, *, time_s: float) -> list[BaseRoute]:
         *verb_operations(),
         *run_operations(),
         *session_operations(),
+        *approval_operations(),
         *file_operations(),
         *state_operations(metrics),
     ]
