@@ -19,6 +19,7 @@ _OWN: Final[Mapping[str, str]] = {
     "graph": "entities, relations",
     "documents": "files as notes",
     "consolidation": "tidy notes",
+    "workspace": "files",
 }
 """What is built in."""
 
@@ -85,7 +86,10 @@ class Registry:
 
 def category_of(tool: Tool) -> str:
     """Return the category of a tool."""
-    return VERBS[tool.path].category if tool.is_built_in else _apart(tool.module)
+    if not tool.is_built_in:
+        return _apart(tool.module)
+    verb = VERBS.get(tool.path)
+    return verb.category if verb else tool.module
 
 
 def _apart(module: str) -> str:
