@@ -20,7 +20,12 @@ from toolfold.execution.runtime import SessionWish
 pytestmark = pytest.mark.anyio
 
 MINE = SessionWish("mine")
-SIX = "import records, time\nfor n in range(6):\n    records.put(id=n, value='')\n    time.sleep(0.08)"
+SIX = """
+import records, time
+for n in range(6):
+    records.put(id=n, value="")
+    time.sleep(0.08)
+"""
 
 
 @pytest.fixture

@@ -473,6 +473,7 @@ def _header(info: SessionInfo, state: State) -> dict[str, Any]:
         "names": list(info.bindings.names),
         "imports": dict(info.bindings.imports),
         "definitions": dict(info.bindings.definitions),
+        "constants": dict(info.bindings.constants),
         "programs": frozen.programs,
         "awaited": {str(number): sorted(calls) for number, calls in frozen.awaited.items()},
     }
@@ -497,5 +498,6 @@ def _info(header: dict[str, Any]) -> SessionInfo:
             names=tuple(header["names"]),
             imports=header["imports"],
             definitions=header["definitions"],
+            constants=header["constants"],
         ),
     )
