@@ -55,8 +55,8 @@ class Start(NamedTuple):
     """With what a run begins."""
 
     session: str = ""
-    generation: int = 0
-    """How many runs had ended in that session."""
+    generation: str = ""
+    """Which variables that session had."""
     resumes: str = ""
     """The id of the run that it goes on with."""
 

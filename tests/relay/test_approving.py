@@ -1,0 +1,149 @@
+"""Approving at a terminal what a client could not be asked: after a restart, exactly once."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from relay.conftest import User
+from relay.peer import kill, toolfold_command
+from support import test_server
+
+CODE = """
+import records
+for number in range(50):
+    records.update(id=number, value="gone")
+"fifty"
+"""
+RULES = '[[policy]]\naction = "ask"\ntools = "records.update"\n'
+
+
+@pytest.fixture
+def updates(user: User) -> Path:
+    path = user.home / "updates.jsonl"
+    user.configure(records=test_server("records", path, "60"))
+    (user.home / "config" / "policy.toml").write_text(RULES)
+    return path
+
+
+def done(path: Path) -> list[int]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line)["id"] for line in lines]
+
+
+def frozen(user: User) -> tuple[str, str]:
+    """Run the code; return the id under which it waits, and what the model read."""
+    text = user.connect().run(CODE)
+    found = re.search(r"toolfold approve (\w+)", text)
+    assert found, text
+    return found[1], text
+
+
+def at_a_terminal(user: User, *arguments: str, types: str) -> tuple[int, str]:
+    """Run a command as a person does, who types something when asked."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        toolfold_command(*arguments),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=user.environ,
+        cwd=user.project,
+    )
+    os.close(theirs)
+    seen, has_typed, deadline = "", False, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 0.2)[0]:
+            continue
+        try:
+            chunk = os.read(ours, 4096)
+        except OSError:
+            break
+        seen += chunk.decode("utf-8", "replace")
+        if "[y/N]" in seen and not has_typed:
+            os.write(ours, f"{types}\n".encode())
+            has_typed = True
+    os.close(ours)
+    return process.wait(10), seen
+
+
+def test_approved_after_a_restart_all_fifty_are_made_once(user: User, updates: Path) -> None:
+    run_id, text = frozen(user)
+    assert done(updates) == []
+    assert "Calls completed before it stopped: none" in text or "No tool had been called" in text
+    kill(user.daemon())
+    assert run_id in user.toolfold("approve").stdout
+
+    status, seen = at_a_terminal(user, "approve", run_id, types="y")
+
+    assert status == 0, seen
+    assert "fifty" in seen
+    assert done(updates) == list(range(50))
+    told = user.connect().run(f"import runs\nruns.get({run_id!r})")
+    assert '"state": "ok"' in told
+    assert "fifty" in told
+
+
+def test_who_says_no_or_nothing_decides_nothing(user: User, updates: Path) -> None:
+    run_id, _ = frozen(user)
+    status, seen = at_a_terminal(user, "approve", run_id, types="")
+
+    assert status == 1
+    assert "Nothing was decided" in seen
+    assert run_id in user.toolfold("approve").stdout
+    assert done(updates) == []
+
+
+def test_without_a_terminal_nobody_approves(user: User, updates: Path) -> None:
+    run_id, _ = frozen(user)
+    refused = user.toolfold("approve", run_id)
+
+    assert refused.returncode == 2
+    assert "Only a person at a terminal can approve" in refused.stderr
+    assert done(updates) == []
+
+
+def test_rejected_the_model_is_told(user: User, updates: Path) -> None:
+    run_id, _ = frozen(user)
+    rejected = user.toolfold("reject", run_id)
+
+    assert rejected.returncode == 0, rejected.stderr
+    told = user.connect().run(f"import runs\nprint(runs.resume({run_id!r})['text'])")
+    assert "The user rejected records.update" in told
+    assert done(updates) == []
+    assert "No run waits" in user.toolfold("approve").stdout
+
+
+def test_policy_check_says_which_rule_decides(user: User, updates: Path) -> None:
+    checked = user.toolfold("policy", "check", "records.update", '{"id": 1}')
+
+    assert checked.returncode == 0, checked.stderr
+    assert "records.update: ask" in checked.stdout
+    assert "policy.toml, rule 1" in checked.stdout
+    assert "ask records.update" in user.toolfold("policy").stdout
+
+
+def test_a_denied_tool_is_not_found(user: User, updates: Path) -> None:
+    (user.home / "config" / "policy.toml").write_text(
+        '[[policy]]\naction = "deny"\ntools = "records.fail"\n'
+    )
+    found = user.connect().run("import tools\nprint(tools.search('records fail', limit=20))")
+
+    assert "records.update" in found
+    assert "records.fail(" not in found
+
+
+def test_rules_of_the_client_are_taken_over(user: User, updates: Path) -> None:
+    kept = {"rules": [{"source": "s", "list": "deny", "rule": "mcp__records__put"}]}
+    (user.home / "config" / "imported-rules.json").write_text(json.dumps(kept))
+
+    shown = user.toolfold("policy", "import", "--dry-run").stdout
+    assert 'tools = "records.put"' in shown
+    assert user.toolfold("policy", "import").returncode == 0
+    checked = user.toolfold("policy", "check", "records.put").stdout
+    assert "records.put: deny" in checked
