@@ -55,7 +55,6 @@ from toolfold.workspace.workspace import Workspace
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
-_HELPED_BYTES: Final = 1 << 20
 _SHOWN_LEFT_OVER: Final = 5
 _NAMES: Final = frozenset({SHOW, PROGRESS, caching.GET, caching.PUT})
 
@@ -430,10 +429,10 @@ class _Told:
 
 def _helpers(feed: Feed, bound: Bindings) -> Iterable[Program]:
     """Return what a program uses that is guest code too, but not its own."""
-    named = [plan.names for plan in feed.plans]
-    named += [make_plan(text, max_bytes=_HELPED_BYTES).names for text in bound.definitions.values()]
-    is_own = caching.NAME in {*bound.names, *bindings(feed.plan).names}
-    if not is_own and any(caching.NAME in names for names in named):
+    name = caching.NAME
+    is_named = any(name in plan.names for plan in feed.plans)
+    is_named = is_named or any(f"{name}(" in text for text in bound.definitions.values())
+    if is_named and name not in {*bound.names, *bindings(feed.plan).names}:
         yield Program(source=caching.SOURCE)
 
 
