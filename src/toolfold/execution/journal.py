@@ -260,15 +260,6 @@ class Journal:
         """
         return self._read(run_id, find)
 
-    def following(self, run_id: str) -> Run:
-        """Return the newest of the runs that went on with a run, or that itself.
-
-        Raises:
-            NotFound: There is none.
-            StoreError: The file does not answer.
-        """
-        return self._read(run_id, find_following)
-
     def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
         self._rows.flush()
         connection = open_for_reading(self._path)
