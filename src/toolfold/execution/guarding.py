@@ -80,8 +80,10 @@ class Guard:
         self._counts: Counter[str] = Counter()
         self._tools: dict[str, _Asked] = {}
 
-    async def admit(self, tool: Tool, arguments: JsonObject, position: int) -> None:
-        """Let a call pass, or not.
+    async def admit(
+        self, tool: Tool, arguments: JsonObject, position: int, *, sent: JsonObject | None = None
+    ) -> None:
+        """Let a call pass, or not. Rules decide about what is `sent`; people see `arguments`.
 
         Raises:
             Denied: A rule forbids it.
@@ -89,7 +91,8 @@ class Guard:
             Rejected: The user does not want it.
         """
         self._counts[tool.path] += 1
-        decision = decide(self._policy, facts_of(tool), arguments, self._counts[tool.path])
+        real = arguments if sent is None else sent
+        decision = decide(self._policy, facts_of(tool), real, self._counts[tool.path])
         if decision.action is Action.DENY:
             raise Denied(
                 f"{tool.path} was not called: a rule forbids it, {decision.why}. Do without it, "

@@ -19,6 +19,7 @@ from toolfold.execution import caching, discovery_module, report, runs_module
 from toolfold.execution.approvals import Approvals
 from toolfold.execution.bindings import bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
+from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.guarding import Guard, RunFacts
@@ -81,6 +82,7 @@ class Trust:
 
     rules: PolicyFiles
     approvals: Approvals
+    privacy: Privacy
     scope: str
     """The namespace in which the user allows tools for good."""
 
@@ -242,6 +244,7 @@ class Runtime:
             keeping=keeping,
             definition_of=partial(definition_in, [bound.source(), plan.source]),
             guard=guard,
+            concealing=Concealing(self._trust.privacy),
             rehearsal=told.rehearsal,
             replay=told.replay,
         )
@@ -378,7 +381,7 @@ class Runtime:
         saved: Saved,
         notes: tuple[str, ...],
     ) -> RunResult:
-        counts, waits = calls.tally.counts(), (*calls.waits, *notes)
+        counts, waits = calls.tally.counts(), (*calls.waits, *calls.concealing.notes, *notes)
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:

@@ -80,6 +80,18 @@ class VaultStore:
         keeper.follow(book)
         return Vault(detectors=detectors, keeper=keeper, book=book)
 
+    def base(self, scope: str) -> int:
+        """Return after which number those of a scope begin: another one when it was forgotten.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        with self.reading() as connection:
+            row = connection.execute(
+                "SELECT base FROM scopes WHERE id = ?", (Seal(self._master, scope).id,)
+            ).fetchone()
+        return 0 if row is None else int(row[0])
+
     def forget(self, scope: str) -> None:
         """Erase what is kept for a scope. Its numbers are not given again.
 

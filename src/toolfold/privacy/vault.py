@@ -68,15 +68,22 @@ class Vault:
             BadInput: The value is nested too deeply, or something in it is too large to be kept.
             StoreError: What is concealed could not be kept.
         """
-        rules = fields or _BUILTIN_RULES
-        kinds = rules.kinds | self._kinds
-        pieces = list(_pieces(value, (), None, rules))
-        plans = self._plan(pieces, kinds)
-        wanted = [hidden for plan in plans for hidden in plan.hidden]
-        if any(self._book.placeholder_of(each) is None for each in wanted):
+        plans = self._plans(value, fields)
+        if self._has_new(plans):
             with self._keeping:
-                self._keeper.keep(self._book, wanted)
-        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
+                self._keeper.keep(self._book, [each for plan in plans for each in plan.hidden])
+        return self._rewritten(value, plans)
+
+    def conceal_known(self, value: Json, *, fields: FieldRules | None = None) -> tuple[bool, Json]:
+        """Return whether all that is personal in a value is kept already, and if so `conceal` it.
+
+        Nothing is written, so nothing is waited for.
+
+        Raises:
+            BadInput: The value is nested too deeply.
+        """
+        plans = self._plans(value, fields)
+        return (False, None) if self._has_new(plans) else (True, self._rewritten(value, plans))
 
     def conceal_text(self, text: str) -> str:
         """Return a text with a placeholder for everything personal in it. Raises as `conceal`."""
@@ -98,6 +105,26 @@ class Vault:
                 self._keeper.follow(self._book)
             revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
         return revealed
+
+    def __len__(self) -> int:
+        return len(self._book)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many values of each kind there are."""
+        return self._book.counts
+
+    def _plans(self, value: Json, fields: FieldRules | None) -> list["_Plan"]:
+        rules = fields or _BUILTIN_RULES
+        return self._plan(list(_pieces(value, (), None, rules)), rules.kinds | self._kinds)
+
+    def _has_new(self, plans: list["_Plan"]) -> bool:
+        return any(
+            self._book.placeholder_of(each) is None for plan in plans for each in plan.hidden
+        )
+
+    def _rewritten(self, value: Json, plans: list["_Plan"]) -> Json:
+        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
 
     @property
     def _kinds(self) -> frozenset[str]:
