@@ -91,7 +91,7 @@ async def test_a_server_can_be_left_out_and_another_taken_in(
     running: MakeApp, servers: dict[str, Any]
 ) -> None:
     toml = '[servers.crm]\nprivacy = "on"\n'
-    code = "import crm, mailer\n[crm.list_customers()[0]['email'], mailer.list_customers()[0]['email']]"
+    code = "import crm, mailer\n[s.list_customers()[0]['email'] for s in (crm, mailer)]"
     async with running(servers, toml=toml) as toolfold:
         assert (await toolfold.run(code)).value == ["[EMAIL_1]", ROWS[0]["email"]]
     async with running(servers, toml=ON + '[servers.mailer]\nprivacy = "off"\n') as toolfold:

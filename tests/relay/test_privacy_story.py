@@ -106,6 +106,11 @@ def test_customers_are_moved_and_nobody_but_the_servers_sees_them(
     assert client.run("import billing\nbilling.put(row=greeting)")
     assert received(tmp_path / "billing.jsonl")[-1] == {"row": f"Dear {ROWS[0]['name']}"}
 
+    examine(client, user)
+
+
+def examine(client: Wire, user: User) -> None:
+    """Look for real values in all that was said, and in all that is left."""
     wire = json.dumps([client.seen, client.peer.notifications], ensure_ascii=False).encode()
     assert b"moving [NAME_" in wire
     assert wire.count(b"[NAME_1]") > 5

@@ -92,31 +92,34 @@ RESOURCE = {"uri": "people://customers", "name": "customers"}
 PROMPT = {"name": "greet", "arguments": [{"name": "who", "required": True}]}
 
 
+ABOUT: dict[str, Any] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+    "serverInfo": {"name": "people", "version": "1"},
+}
+LISTS: dict[str, dict[str, Any]] = {
+    "initialize": ABOUT,
+    "tools/list": {"tools": TOOLS},
+    "resources/templates/list": {"resourceTemplates": []},
+    "prompts/list": {"prompts": [PROMPT]},
+}
+
+
 def result(request: dict[str, Any]) -> dict[str, Any]:
     params = request.get("params", {})
     match request["method"]:
-        case "initialize":
-            can: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
-            about = {"name": "people", "version": "1"}
-            return {"protocolVersion": "2025-06-18", "capabilities": can, "serverInfo": about}
-        case "tools/list":
-            return {"tools": TOOLS}
         case "resources/list":
             return {"resources": [RESOURCE | {"name": " ".join(["customers", *sys.argv[2:]])}]}
-        case "resources/templates/list":
-            return {"resourceTemplates": []}
         case "resources/read":
             text = json.dumps(ROWS)
             return {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": text}]}
-        case "prompts/list":
-            return {"prompts": [PROMPT]}
         case "prompts/get":
             words = f"Greet {params['arguments']['who']}, who is {ROWS[0]['email']}."
             content = {"type": "text", "text": words}
             return {"messages": [{"role": "user", "content": content}]}
         case "tools/call":
             return answer(params["name"], params.get("arguments", {}))
-    return {}
+    return LISTS.get(request["method"], {})
 
 
 def answer(name: str, given: dict[str, Any]) -> dict[str, Any]:

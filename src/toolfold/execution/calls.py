@@ -25,6 +25,7 @@ from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
+from toolfold.execution.tainting import Following
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall
 
@@ -66,6 +67,7 @@ class Calls:
         definition_of: Callable[[str], str | None],
         guard: Guard,
         concealing: Concealing,
+        following: Following,
         rehearsal: Rehearsal | None = None,
         replay: Replay | None = None,
     ) -> None:
@@ -82,6 +84,7 @@ class Calls:
         self._replay = replay
         self.guard = guard
         self.concealing = concealing
+        self._following = following
         self.rehearsal = rehearsal
         guard.under_way = lambda: self._under_way
         self._under_way = 0
@@ -140,6 +143,7 @@ class Calls:
         if (answered := self._replayed(journaled)) is not None:
             self.guard.note_replayed(tool.path, journaled.position)
             value: Json = answered.value
+            await self._following.learn(tool.server, _origin(journaled), value, _LONG)
             return value
         if self.rehearsal is not None and not tool.listed.read_only:
             journaled.is_replayed = True  # as far as the journal goes: nothing was called
@@ -151,12 +155,13 @@ class Calls:
         self.concealing.note(tool.path, outgoing)
         self._under_way += 1
         try:
-            return await self._answer(tool, outgoing.arguments)
+            return await self._answer(tool, outgoing.arguments, _origin(journaled))
         finally:
             self._under_way -= 1
 
-    async def _answer(self, tool: Tool, arguments: JsonObject) -> Json:
-        keep = self.concealing.keep(tool.server, self._keeping)
+    async def _answer(self, tool: Tool, arguments: JsonObject, origin: str) -> Json:
+        keep = self._following.keep(tool.server, origin, self._keeping)
+        keep = self.concealing.keep(tool.server, keep)
         with self.concealing.errors(tool.server):
             answer = await self._catalog.call(
                 tool, arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
@@ -164,13 +169,18 @@ class Calls:
             await self._keeping.save_blobs()
         value = await self.concealing.conceal(tool.server, answer.value, answer.size)
         self._catalog.observe(tool, Answer(value, answer.size))
+        await self._following.learn(tool.server, origin, value, answer.size)
         return value
 
     async def _admitted(self, tool: Tool, journaled: JournaledCall, outgoing: Outgoing) -> None:
         """Ask the policy; of a call that it does not let pass the journal says nothing was done."""
         try:
             await self.guard.admit(
-                tool, journaled.arguments, journaled.position, sent=outgoing.arguments
+                tool,
+                journaled.arguments,
+                journaled.position,
+                sent=outgoing.arguments,
+                tainted=self._following.find(journaled.arguments),
             )
         except RunError:
             journaled.is_replayed = True  # it has not happened, and may yet
@@ -185,11 +195,14 @@ class Calls:
         server = self._catalog.servers.get(name, name)
         outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
         self.concealing.note(READ, outgoing)
-        keep = self.concealing.keep(server, self._keeping)
+        keep = self._following.keep(server, _origin(journaled), self._keeping)
+        keep = self.concealing.keep(server, keep)
         with self.concealing.errors(server):
             value = await self._discovery.read(outgoing.arguments, keep=keep.blob, ask=self.ask)
             await self._keeping.save_blobs()
-        return await self.concealing.conceal(server, value, _LONG)
+        value = await self.concealing.conceal(server, value, _LONG)
+        await self._following.learn(server, _origin(journaled), value, _LONG)
+        return value
 
     async def _listed(self, entries: Json) -> Json:
         """Conceal what resources are called and described with."""
@@ -263,6 +276,10 @@ class Calls:
     def waits(self) -> tuple[str, ...]:
         """Why the run waited before calls, and how long in all."""
         return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
+
+
+def _origin(journaled: JournaledCall) -> str:
+    return f"{journaled.tool} (call {journaled.position})"
 
 
 def _progress(call: GuestCall) -> tuple[float, float | None, str]:

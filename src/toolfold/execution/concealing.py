@@ -34,6 +34,7 @@ class Privacy:
         wanted = {"on", ""} if settings.mode == "on" else {"on"}
         self.concealed = frozenset(each.name for each in config.servers if each.privacy in wanted)
         """The servers whose answers are."""
+        self.untrusted = frozenset(each.name for each in config.servers if each.untrusted)
         self._receives = {each.name: each.receives for each in config.servers}
         self._settings = settings
         self._vaults = vaults

@@ -157,17 +157,17 @@ def _blob(blob: Blob, content: bytes) -> Blob:
 
 def _content(blob: Blob, cover: Cover | None) -> bytes:
     content = base64.b64decode(blob.base64)
-    if cover is None or not _is_text(content):
+    if cover is None or text_of(blob) is None:
         return content
     return b"".join(cover(lambda: [content]))
 
 
-def _is_text(content: bytes) -> bool:
+def text_of(blob: Blob) -> str | None:
+    """Return the text that a blob is, whatever it calls itself; None if it is none."""
     try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        return base64.b64decode(blob.base64).decode()
+    except (UnicodeDecodeError, binascii.Error):
+        return None
 
 
 def _safe(name: str) -> str:

@@ -37,6 +37,7 @@ from toolfold.execution.runs import RESUMABLE, Origin, Run, Start
 from toolfold.execution.sessions import Held, Sessions
 from toolfold.execution.skill_feed import Feed, Feeder, run_feed
 from toolfold.execution.skill_uses import SkillUses
+from toolfold.execution.tainting import Following, Taints
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.policy.files import PolicyFiles
@@ -113,6 +114,7 @@ class Runtime:
         self._limits = limits
         self._sessions = sessions
         self._trust = trust
+        self._taints = Taints(trust.privacy.untrusted)
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._resuming
         self._feeder = Feeder(library, max_bytes=limits.code_bytes)
@@ -245,6 +247,7 @@ class Runtime:
             definition_of=partial(definition_in, [bound.source(), plan.source]),
             guard=guard,
             concealing=Concealing(self._trust.privacy),
+            following=self._following(held),
             rehearsal=told.rehearsal,
             replay=told.replay,
         )
@@ -264,6 +267,11 @@ class Runtime:
         saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
         notes = (*held.notes, *_replayed(told.replay), *_rehearsed(told.rehearsal))
         return self._shape(plan, outcome, tier, calls, clock, saved, notes)
+
+    def _following(self, held: Held) -> Following:
+        has_state = held.state is not None
+        taint = self._taints.of(held.info.name, has_state=has_state)
+        return Following(taint, self._taints.untrusted)
 
     def _guard(self, run_id: str, told: "_Told") -> Guard:
         """Return who decides about calls.
