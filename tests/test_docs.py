@@ -5,6 +5,7 @@ import pytest
 from support import ROOT
 
 from toolfold.config.hooks import HookSettings
+from toolfold.config.privacy import PrivacySettings
 from toolfold.config.servers import ServerOptions
 from toolfold.config.settings import Limits, MemorySettings, Settings
 from toolfold.entrypoints.cli import _parser
@@ -26,7 +27,9 @@ def test_every_command_stands_in_the_readme(command: str) -> None:
     assert f"| `toolfold {command}" in read("README.md")
 
 
-@pytest.mark.parametrize("kind", [Limits, ServerOptions, Settings, MemorySettings, HookSettings])
+@pytest.mark.parametrize(
+    "kind", [Limits, ServerOptions, Settings, MemorySettings, HookSettings, PrivacySettings]
+)
 def test_every_setting_is_documented_with_its_default(kind: type) -> None:
     rows = dict(
         re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.MULTILINE)

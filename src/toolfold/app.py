@@ -29,6 +29,7 @@ from toolfold.errors import RunCrashed
 from toolfold.execution.approvals import approvals_of
 from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
+from toolfold.execution.concealing import Privacy
 from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
 from toolfold.execution.guarding import is_denied
@@ -65,6 +66,7 @@ from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import MODULE, built_in_tools
 from toolfold.policy.files import PolicyFiles
+from toolfold.privacy.vaults import Vaults
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
@@ -91,6 +93,7 @@ class App:
     tiers: Tiers
     sessions: Sessions
     pinned: PinnedCalls
+    privacy: Privacy
     workspace: Workspace
     library: Library
     rules: PolicyFiles
@@ -111,6 +114,7 @@ class Shared:
     parking: Parking
     going: GoingRuns
     book: Book
+    vaults: Vaults
 
 
 @asynccontextmanager
@@ -154,6 +158,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     parking = Parking(settings.parked_sessions, idle_s=settings.parked_s)
     going = GoingRuns()
     book = Book(config.directories.data / "skills.db")
+    vaults = Vaults(config.directories.data)
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
@@ -165,7 +170,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         parking.running(),
         going.running(),
     ):
-        with closing(book):
+        with closing(book), closing(vaults):
             yield Shared(
                 monty=monty,
                 cpython=cpython,
@@ -177,6 +182,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
                 parking=parking,
                 going=going,
                 book=book,
+                vaults=vaults,
             )
 
 
@@ -187,7 +193,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         async with running_shared(config) as own, running_app(config, own) as app:
             yield app
         return
-    limits = config.settings.limits
+    limits, privacy = config.settings.limits, Privacy(config, shared.vaults)
     checker = _checker(limits, shared)
 
     def refresh() -> None:
@@ -244,6 +250,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             trust=Trust(
                 rules=rules,
                 approvals=approvals_of(config),
+                privacy=privacy,
                 scope=config.namespace,
             ),
         )
@@ -261,8 +268,9 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
                 runtime=runtime,
                 tiers=tiers,
                 sessions=sessions,
-                pinned=PinnedCalls(catalog, shared.journal, rules),
+                pinned=PinnedCalls(catalog, shared.journal, rules, privacy),
                 rules=rules,
+                privacy=privacy,
                 workspace=workspace,
                 library=library,
                 shared=shared,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import Json
-from toolfold.privacy import book, vault
+from toolfold.privacy import book, revealing
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.fields import FieldRule, FieldRules
@@ -219,7 +219,7 @@ def test_two_keys_that_become_one_are_refused() -> None:
 
 
 def test_a_few_placeholders_cannot_become_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vault, "MAX_REVEALED_CHARS", 10_000)
+    monkeypatch.setattr(revealing, "MAX_REVEALED_CHARS", 10_000)
     mine = Vault()
     mine.conceal({"street": "1 Main Street" * 100})
 

@@ -43,11 +43,15 @@ class ServerStatus:
     """How many it is known to list, with templates."""
 
 
+Cover = Callable[[Callable[[], Iterable[bytes]]], Iterable[bytes]]
+"""Changes a text, which can be read more than once, before it is handed on."""
+
+
 class Keep(Protocol):
     """Takes what is no value, and returns what stands for it."""
 
-    def blob(self, blob: Blob) -> Json:
-        """Take an image or a binary."""
+    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
+        """Take an image or a binary; if it is text, `cover` changes it."""
         ...
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
@@ -221,9 +225,13 @@ class Catalog:
         if answer.size > self._max_result_bytes:  # as structured content alone
             text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
             return await self._kept(tool, LargeAnswer(len(text), lambda: [text]), keep)
-        if tool.listed.output_schema is None:
-            upstream.shapes.observe(tool.listed.name, answer.value)
         return answer
+
+    def observe(self, tool: Tool, answer: Answer) -> None:
+        """Learn what a tool returns from what it returned, as guest code has it."""
+        is_whole = answer.size <= self._max_result_bytes
+        if is_whole and tool.listed.output_schema is None and not tool.is_built_in:
+            self._upstreams[tool.server].shapes.observe(tool.listed.name, answer.value)
 
     async def _measured(
         self, upstream: Upstream, result: types.CallToolResult, keep: Callable[[Blob], Json]

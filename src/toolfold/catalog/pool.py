@@ -85,7 +85,7 @@ def _identity(server: ServerConfig, start: Start) -> tuple[object, ...]:
 
     Of the PATH only that it leads to the same command: it differs from window to window.
     """
-    anonymous = replace(server, source=Path())
+    anonymous = replace(server, source=Path(), privacy="", receives=None, untrusted=False)
     if server.transport != "stdio":
         return (anonymous,)
     command = shutil.which(server.command, path=start.path)

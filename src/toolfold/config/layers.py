@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 from toolfold.config.faults import shown
 from toolfold.errors import ConfigError
 
-Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Pairs | None
 Key: TypeAlias = tuple[str, ...]
 Values: TypeAlias = dict[Key, Value]
 
@@ -221,6 +222,12 @@ def _take_names(value: object) -> tuple[str, ...] | None:
     return tuple(value)
 
 
+def _take_pairs(value: object) -> Pairs | None:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        return None
+    return tuple(value.items())
+
+
 def _take_ways(value: object) -> tuple[str, ...] | None:
     names = _take_names(value)
     return names if names is not None and set(names) <= {"daemon", "child", "server"} else None
@@ -280,6 +287,8 @@ def _truth(value: Value) -> float:
     return float(bool(value))
 
 
+_MODES: Mapping[Value, float] = {"off": -1.0, "": 0.0, "on": 1.0}
+
 COUNT = Kind("a whole number above 0", _take_count, _smallness)
 AMOUNT = Kind("a number above 0", _take_amount, _smallness)
 STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
@@ -296,6 +305,8 @@ PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = Kind(
     '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
 )
+MODE = Kind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value])
+OWN_PAIRS = Kind("a table of texts", _take_pairs, _incomparable)
 SANDBOX = Kind('"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable)
 SURFACE = Kind('"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable)
 OWN_TEXT = Kind("a text", _take_text, _incomparable)

@@ -148,6 +148,9 @@ def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig
         rate_per_s=options.rate_per_s,
         serialize_writes=options.serialize_writes,
         scope=options.scope,
+        privacy=options.privacy,
+        receives=options.receives,
+        untrusted=options.untrusted,
     )
 
 

@@ -34,6 +34,15 @@ class ServerOptions:
     and a server that is off never becomes a `ServerConfig`.
     """
 
+    privacy: str = ""
+    """Whether what it answers is concealed, "on" or "off"; as `[privacy]` says where empty."""
+
+    receives: tuple[str, ...] | None = None
+    """The kinds of personal data that are revealed to it; None for no bound."""
+
+    untrusted: bool = False
+    """Whether rules may keep what it answers from other tools."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginOptions:

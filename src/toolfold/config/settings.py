@@ -19,6 +19,7 @@ from toolfold.config.layers import (
     COUNT,
     FLAG,
     HOURS,
+    MODE,
     NAMES,
     OWN_COUNT,
     OWN_FLAG,
@@ -44,6 +45,8 @@ from toolfold.config.layers import (
     tighten,
 )
 from toolfold.config.paths import Directories, find_project, project_name, workspace_place
+from toolfold.config.privacy import KINDS as PRIVACY_KINDS
+from toolfold.config.privacy import PrivacySettings
 from toolfold.config.serverfile import Surroundings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerConfig, ServerFault, ServerOptions
 from toolfold.errors import ConfigError
@@ -219,6 +222,8 @@ class Settings:
 
     hooks: HookSettings = field(default_factory=HookSettings)
 
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
+
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
 
@@ -386,6 +391,9 @@ def _schema() -> Schema:
         "serialize_writes": STRICT_WHEN_TRUE,
         "scope": SCOPE,
         "enabled": STRICT_WHEN_FALSE,
+        "privacy": MODE,
+        "receives": OWN_NAMES,
+        "untrusted": STRICT_WHEN_TRUE,
     }
     numbers = {
         key: Setting(COUNT if isinstance(default, int) else AMOUNT, default)
@@ -423,8 +431,12 @@ def _schema() -> Schema:
         ("hooks", name): Setting(kind, getattr(settings.hooks, name))
         for name, kind in HOOK_KINDS.items()
     }
+    privacy = {
+        ("privacy", name): Setting(kind, getattr(settings.privacy, name))
+        for name, kind in PRIVACY_KINDS.items()
+    }
     return Schema(
-        settings=numbers | surface | memory | hooks,
+        settings=numbers | surface | memory | hooks | privacy,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -436,6 +448,7 @@ def _settings(values: Values) -> Settings:
     limits: dict[str, Any] = {}
     memory: dict[str, Any] = {}
     hooks: dict[str, Any] = {}
+    privacy: dict[str, Any] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
@@ -447,12 +460,15 @@ def _settings(values: Values) -> Settings:
                 memory[name] = value
             case ("hooks", name):
                 hooks[name] = value
+            case ("privacy", name):
+                privacy[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
         limits=Limits(**limits),
         memory=MemorySettings(**memory),
         hooks=HookSettings(**hooks),
+        privacy=PrivacySettings(**privacy),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
+from toolfold.entrypoints.privacy_options import add_privacy
 from toolfold.entrypoints.session_options import add_runs, add_sessions
 from toolfold.entrypoints.skills_options import add_skills
 from toolfold.entrypoints.trust_options import add_approvals, add_policy
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add_sessions(commands)
     add_approvals(commands, shared)
     add_policy(commands, shared)
+    add_privacy(commands, shared)
     add_skills(commands, shared)
     _add_workspace(commands)
     _add_savings(commands)

@@ -9,12 +9,13 @@ from typing import Final
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Blob
+from toolfold.catalog.results import Answer, Blob
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NeedsApproval, Rejected, RunError, ToolfoldError
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
-from toolfold.execution.discovery_module import READ, DiscoveryModule, read_arguments
+from toolfold.execution.concealing import Concealing, Outgoing
+from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.guarding import Guard
 from toolfold.execution.journal import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
@@ -24,7 +25,8 @@ from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
-from toolfold.jsontypes import Json
+from toolfold.execution.tainting import Following
+from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
 
@@ -39,6 +41,7 @@ PROGRESS: Final = "progress"
 """The function that says how far the code is; the same."""
 
 _MOST_NOTE_CHARS: Final = 200
+_LONG: Final = 1 << 20  # of what nobody has measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,8 @@ class Calls:
         keeping: Keeping,
         definition_of: Callable[[str], str | None],
         guard: Guard,
+        concealing: Concealing,
+        following: Following,
         rehearsal: Rehearsal | None = None,
         replay: Replay | None = None,
     ) -> None:
@@ -80,6 +85,8 @@ class Calls:
         self._origin = origin
         self._replay = replay
         self.guard = guard
+        self.concealing = concealing
+        self._following = following
         self.rehearsal = rehearsal
         guard.under_way = lambda: self._under_way
         self._under_way = 0
@@ -102,7 +109,8 @@ class Calls:
         if call.function == READ:
             return await self._counted(READ, call, self._read)
         if call.function.startswith("tools."):
-            return await self._discovery.call(call)
+            value = await self._discovery.call(call)
+            return await self._listed(value) if call.function == RESOURCES else value
         tool = self._catalog.find(call.function)
         return await self._counted(tool.path, call, partial(self._call_tool, tool))
 
@@ -138,27 +146,45 @@ class Calls:
         if (answered := self._replayed(journaled)) is not None:
             self.guard.note_replayed(tool.path, journaled.position)
             value: Json = answered.value
+            await self._following.learn(tool.server, _origin(journaled), value, _LONG)
             return value
         if self.rehearsal is not None and not tool.listed.read_only:
             journaled.is_replayed = True  # as far as the journal goes: nothing was called
             return self.rehearsal.answer(tool, journaled.arguments)
-        await self._admitted(tool, journaled)
+        outgoing = await self.concealing.reveal(tool.server, tool.path, journaled.arguments)
+        await self._admitted(tool, journaled, outgoing)
         if not tool.listed.read_only:
             journaled.intend()
+        self.concealing.note(tool.path, outgoing)
         self._under_way += 1
         try:
-            answer = await self._catalog.call(
-                tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
-            )
+            return await self._answer(tool, outgoing.arguments, _origin(journaled))
         finally:
             self._under_way -= 1
-        await self._keeping.save_blobs()
-        return answer.value
 
-    async def _admitted(self, tool: Tool, journaled: JournaledCall) -> None:
+    async def _answer(self, tool: Tool, arguments: JsonObject, origin: str) -> Json:
+        keep = self._following.keep(tool.server, origin, self._keeping)
+        keep = self.concealing.keep(tool.server, keep)
+        with self.concealing.errors(tool.server):
+            answer = await self._catalog.call(
+                tool, arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
+            )
+            await self._keeping.save_blobs()
+        value = await self.concealing.conceal(tool.server, answer.value, answer.size)
+        self._catalog.observe(tool, Answer(value, answer.size))
+        await self._following.learn(tool.server, origin, value, answer.size)
+        return value
+
+    async def _admitted(self, tool: Tool, journaled: JournaledCall, outgoing: Outgoing) -> None:
         """Ask the policy; of a call that it does not let pass the journal says nothing was done."""
         try:
-            await self.guard.admit(tool, journaled.arguments, journaled.position)
+            await self.guard.admit(
+                tool,
+                journaled.arguments,
+                journaled.position,
+                sent=outgoing.arguments,
+                tainted=self._following.find(journaled.arguments),
+            )
         except RunError:
             journaled.is_replayed = True  # it has not happened, and may yet
             raise
@@ -169,10 +195,28 @@ class Calls:
         if (answered := self._replayed(journaled)) is not None:
             value: Json = answered.value
             return value
-        keep = self._keeping.blob
-        value = await self._discovery.read(journaled.arguments, keep=keep, ask=self.ask)
-        await self._keeping.save_blobs()
+        name = str(journaled.arguments["server"])
+        server = self._catalog.servers.get(name, name)
+        outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
+        self.concealing.note(READ, outgoing)
+        keep = self._following.keep(server, _origin(journaled), self._keeping)
+        keep = self.concealing.keep(server, keep)
+        with self.concealing.errors(server):
+            value = await self._discovery.read(outgoing.arguments, keep=keep.blob, ask=self.ask)
+            await self._keeping.save_blobs()
+        value = await self.concealing.conceal(server, value, _LONG)
+        await self._following.learn(server, _origin(journaled), value, _LONG)
         return value
+
+    async def _listed(self, entries: Json) -> Json:
+        """Conceal what resources are called and described with."""
+        if not isinstance(entries, list):
+            return entries
+        return [
+            await self.concealing.conceal(self._catalog.servers[str(entry["server"])], entry, 0)
+            for entry in entries
+            if isinstance(entry, dict)
+        ]
 
     def _replayed(self, journaled: JournaledCall) -> Answered | None:
         """Return how an earlier attempt of this run had the call answered; None if it had not."""
@@ -242,6 +286,10 @@ class Calls:
     def waits(self) -> tuple[str, ...]:
         """Why the run waited before calls, and how long in all."""
         return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
+
+
+def _origin(journaled: JournaledCall) -> str:
+    return f"{journaled.tool} (call {journaled.position})"
 
 
 def _progress(call: GuestCall) -> tuple[float, float | None, str]:

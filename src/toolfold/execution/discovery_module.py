@@ -25,6 +25,7 @@ from toolfold.skills.models import Skill
 from toolfold.skills.names import VERBS
 
 READ: Final = "tools.read"
+RESOURCES: Final = "tools.resources"
 """The one function that goes to a server, and so is counted as tools are."""
 
 _PATIENCE_S: Final = 10.0

@@ -81,8 +81,18 @@ class Guard:
         self._counts: Counter[str] = Counter()
         self._tools: dict[str, _Asked] = {}
 
-    async def admit(self, tool: Tool, arguments: JsonObject, position: int) -> None:
-        """Let a call pass, or not.
+    async def admit(  # all that a call is decided by
+        self,
+        tool: Tool,
+        arguments: JsonObject,
+        position: int,
+        *,
+        sent: JsonObject | None = None,
+        tainted: str = "",
+    ) -> None:
+        """Let a call pass, or not. Rules decide about what is `sent`; people see `arguments`.
+
+        `tainted` says which argument holds what an untrusted upstream answered, if one does.
 
         Raises:
             Denied: A rule forbids it.
@@ -90,7 +100,9 @@ class Guard:
             Rejected: The user does not want it.
         """
         self._counts[tool.path] += 1
-        decision = decide(self._policy, facts_of(tool), arguments, self._counts[tool.path])
+        real = arguments if sent is None else sent
+        count = self._counts[tool.path]
+        decision = decide(self._policy, facts_of(tool), real, count, tainted=tainted)
         if decision.action is Action.DENY:
             raise Denied(
                 f"{tool.path} was not called: a rule forbids it, {decision.why}. Do without it, "

@@ -4,14 +4,16 @@ import base64
 import binascii
 import mimetypes
 import re
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 import anyio.to_thread
 
+from toolfold.catalog.catalog import Cover
 from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall, ToolFailed
+from toolfold.errors import BadCall, BadInput, ToolFailed
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.workspace.results import save_result
 from toolfold.workspace.verbs import ROOT, described, inner_path
@@ -28,20 +30,22 @@ class Keeping:
         self._workspace = workspace
         self._run_id = run_id
         self._blobs: dict[str, Blob] = {}
-        self._unsaved: list[tuple[JsonObject, Blob]] = []
-        self._files = 0
+        self._unsaved: list[tuple[JsonObject, Blob, Cover | None]] = []
+        self._files = self._taken = 0
 
-    def blob(self, blob: Blob) -> Json:
+    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
         """Take an image or a binary; `save_blobs` makes a file of it."""
         kind = blob.mime_type.partition("/")[0]
-        name = f"{kind}_{len(self._blobs) + 1}"
-        self._blobs[name] = blob
+        self._taken += 1
+        name = f"{kind}_{self._taken}"
+        if cover is None:
+            self._blobs[name] = blob
         reference: JsonObject = {
             "blob": name,
             "mime_type": blob.mime_type,
             "bytes": blob.size_bytes,
         }
-        self._unsaved.append((reference, blob))
+        self._unsaved.append((reference, blob, cover))
         return reference
 
     async def save_blobs(self) -> None:
@@ -101,11 +105,13 @@ class Keeping:
             raise BadCall(f"show() takes images of at most {_SHOWN_BYTES:,} bytes: {path}.")
         return Blob(mime_type=mime_type, base64=base64.b64encode(content).decode())
 
-    def _save_blobs(self, unsaved: list[tuple[JsonObject, Blob]]) -> None:
-        for reference, blob in unsaved:
+    def _save_blobs(self, unsaved: list[tuple[JsonObject, Blob, Cover | None]]) -> None:
+        for reference, blob, cover in unsaved:
             name = f"{self._run_id}-{_safe(str(reference['blob']))}{_suffix(blob.mime_type)}"
             try:
-                content = base64.b64decode(blob.base64)
+                content = _content(blob, cover)
+                if cover is not None:
+                    self._blobs[str(reference["blob"])] = _blob(blob, content)
                 path = save_result(self._workspace, name, [content])
             except (OSError, binascii.Error) as error:
                 words = error.strerror if isinstance(error, OSError) else "it is no base64"
@@ -115,19 +121,53 @@ class Keeping:
 
     def _save_large(self, tool: Tool, answer: LargeAnswer) -> JsonObject:
         self._files += 1
-        chunks = iter(answer.chunks())
-        first = next(chunks, b"")
-        suffix = "json" if first.lstrip()[:1] in _JSON_STARTS else "txt"
-        name = f"{self._run_id}-{_safe(tool.path)}-{self._files}.{suffix}"
         try:
+            chunks = iter(answer.chunks())
+            first = next(chunks, b"")
+            suffix = "json" if first.lstrip()[:1] in _JSON_STARTS else "txt"
+            name = f"{self._run_id}-{_safe(tool.path)}-{self._files}.{suffix}"
             path = save_result(self._workspace, name, chain([first], chunks))
-        except OSError as error:
+        except (BadInput, OSError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
             raise ToolFailed(
                 f"{tool.path} was called, and its answer of {answer.size:,} bytes could not be "
-                f"saved: {error.strerror}."
+                f"saved: {words}."
             ) from error
         told = described(self._workspace, path)
         return told | ({"others": list(answer.others)} if answer.others else {})
+
+
+async def covered_blob(blob: Blob, cover: Cover | None) -> Blob:
+    """Return a blob; if it is text, as `cover` leaves it.
+
+    Raises:
+        ToolFailed: It could not be covered.
+    """
+    if cover is None:
+        return blob
+    try:
+        return _blob(blob, await anyio.to_thread.run_sync(_content, blob, cover))
+    except (BadInput, binascii.Error) as error:
+        raise ToolFailed(f"A file that is text could not be concealed: {error}.") from error
+
+
+def _blob(blob: Blob, content: bytes) -> Blob:
+    return replace(blob, base64=base64.b64encode(content).decode())
+
+
+def _content(blob: Blob, cover: Cover | None) -> bytes:
+    content = base64.b64decode(blob.base64)
+    if cover is None or text_of(blob) is None:
+        return content
+    return b"".join(cover(lambda: [content]))
+
+
+def text_of(blob: Blob) -> str | None:
+    """Return the text that a blob is, whatever it calls itself; None if it is none."""
+    try:
+        return base64.b64decode(blob.base64).decode()
+    except (UnicodeDecodeError, binascii.Error):
+        return None
 
 
 def _safe(name: str) -> str:

@@ -7,8 +7,10 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob, to_answer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
+from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.guarding import refuse_denied
 from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.passing import Passing
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.files import PolicyFiles
@@ -17,10 +19,13 @@ from toolfold.policy.files import PolicyFiles
 class PinnedCalls:
     """Answers such calls; the journal has each as a run of one call."""
 
-    def __init__(self, catalog: Catalog, journal: Journal, rules: PolicyFiles) -> None:
+    def __init__(
+        self, catalog: Catalog, journal: Journal, rules: PolicyFiles, privacy: Privacy
+    ) -> None:
         self._catalog = catalog
         self._rules = rules
         self._journal = journal
+        self._privacy = privacy
 
     async def call(
         self, tool: Tool, arguments: JsonObject, *, origin: Origin, ask: Ask | None
@@ -40,13 +45,23 @@ class PinnedCalls:
         try:
             with run.call(tool.path, arguments) as call:
                 refuse_denied(self._rules, tool, arguments, client)
-                result = await self._catalog.forward(tool, arguments, ask=ask)
+                result = await self._forward(tool, arguments, ask)
                 call.answer = to_answer(tool, result, _described).value
         except ToolfoldError as error:
             if result is None:
                 reason = types.TextContent(type="text", text=str(error))
                 result = types.CallToolResult(content=[reason], is_error=True)
         return result
+
+    async def _forward(
+        self, tool: Tool, arguments: JsonObject, ask: Ask | None
+    ) -> types.CallToolResult:
+        concealing = Concealing(self._privacy)
+        outgoing = await concealing.reveal(tool.server, tool.path, arguments)
+        concealing.note(tool.path, outgoing)
+        with concealing.errors(tool.server):
+            result = await self._catalog.forward(tool, outgoing.arguments, ask=ask)
+        return await Passing(concealing, tool.server).result(result)
 
 
 def _described(blob: Blob) -> Json:

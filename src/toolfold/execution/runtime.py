@@ -19,6 +19,7 @@ from toolfold.execution import caching, discovery_module, report, runs_module
 from toolfold.execution.approvals import Approvals
 from toolfold.execution.bindings import Bindings, bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
+from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.guarding import Guard, RunFacts
@@ -36,6 +37,7 @@ from toolfold.execution.runs import RESUMABLE, Origin, Run, Start
 from toolfold.execution.sessions import Held, Sessions
 from toolfold.execution.skill_feed import Feed, Feeder, run_feed
 from toolfold.execution.skill_uses import SkillUses
+from toolfold.execution.tainting import Following, Taints
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.waiting import RunAsk, WaitingRuns
 from toolfold.policy.files import PolicyFiles
@@ -82,6 +84,7 @@ class Trust:
 
     rules: PolicyFiles
     approvals: Approvals
+    privacy: Privacy
     scope: str
     """The namespace in which the user allows tools for good."""
 
@@ -112,6 +115,7 @@ class Runtime:
         self._limits = limits
         self._sessions = sessions
         self._trust = trust
+        self._taints = Taints(trust.privacy.untrusted)
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._resuming
         self._feeder = Feeder(library, max_bytes=limits.code_bytes)
@@ -263,6 +267,8 @@ class Runtime:
             keeping=keeping,
             definition_of=partial(definition_in, [bound.source(), plan.source]),
             guard=guard,
+            concealing=Concealing(self._trust.privacy),
+            following=self._following(held),
             rehearsal=told.rehearsal,
             replay=told.replay,
         )
@@ -284,6 +290,11 @@ class Runtime:
         saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
         notes = (*held.notes, *_replayed(told.replay), *_rehearsed(told.rehearsal))
         return self._shape(plan, outcome, tier, calls, clock, saved, notes)
+
+    def _following(self, held: Held) -> Following:
+        has_state = held.state is not None
+        taint = self._taints.of(held.info.name, has_state=has_state)
+        return Following(taint, self._taints.untrusted)
 
     def _guard(self, run_id: str, told: "_Told") -> Guard:
         """Return who decides about calls.
@@ -405,7 +416,7 @@ class Runtime:
         saved: Saved,
         notes: tuple[str, ...],
     ) -> RunResult:
-        counts, waits = calls.tally.counts(), (*calls.waits, *notes)
+        counts, waits = calls.tally.counts(), (*calls.waits, *calls.concealing.notes, *notes)
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:

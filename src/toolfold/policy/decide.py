@@ -11,6 +11,7 @@ taken at its word: where nothing is said, only a rule that names `"unknown"` fit
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolfold.jsontypes import JsonObject
@@ -25,6 +26,17 @@ class ToolFacts(NamedTuple):
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is known of one call."""
+
+    arguments: JsonObject
+    count: int = 1
+    """The how manieth call of the tool in its run it is."""
+    tainted: str = ""
+    """Which argument holds what an untrusted upstream answered; empty if none does."""
 
 
 class Policy(NamedTuple):
@@ -42,12 +54,15 @@ class Decision(NamedTuple):
     why: str
 
 
-def decide(policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1) -> Decision:
-    """Decide about the `count`-th call of a tool in a run."""
-    decisions = [
-        _first(rules, tool, arguments, count)
-        for rules in ((*policy.user, *BUILTIN), *policy.layers)
-    ]
+def decide(
+    policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1, *, tainted: str = ""
+) -> Decision:
+    """Decide about the `count`-th call of a tool in a run.
+
+    `tainted` says which argument holds what an untrusted upstream answered, if one does.
+    """
+    call = CallFacts(arguments, count, tainted)
+    decisions = [_first(rules, tool, call) for rules in ((*policy.user, *BUILTIN), *policy.layers)]
     return max(decisions, key=lambda decision: decision.action)
 
 
@@ -62,7 +77,7 @@ def explain(
     """Yield a line for each rule that was asked, and one for what came of it."""
     for rules in ((*policy.user, *BUILTIN), *policy.layers):
         for rule in rules:
-            is_fit, why = _fit(rule, tool, arguments, count)
+            is_fit, why = _fit(rule, tool, CallFacts(arguments, count))
             yield f"{'fits' if is_fit else 'does not fit'}: {rule} ({why})"
             if is_fit:
                 break
@@ -70,23 +85,26 @@ def explain(
     yield f"{tool.name}: {decision.action.name.lower()}, {decision.why}"
 
 
-def _first(rules: Sequence[Rule], tool: ToolFacts, arguments: JsonObject, count: int) -> Decision:
+def _first(rules: Sequence[Rule], tool: ToolFacts, call: CallFacts) -> Decision:
     for rule in rules:
-        is_fit, why = _fit(rule, tool, arguments, count)
+        is_fit, why = _fit(rule, tool, call)
         if is_fit:
             return Decision(rule.action, rule, f"by {rule} ({why})")
     return Decision(Action.ALLOW, None, "no rule fits")
 
 
-def _fit(rule: Rule, tool: ToolFacts, arguments: JsonObject, count: int) -> tuple[bool, str]:
+def _fit(rule: Rule, tool: ToolFacts, call: CallFacts) -> tuple[bool, str]:
     is_about, why = _is_about(rule, tool)
     if not is_about:
         return False, why
-    if rule.more_than is not None and count <= rule.more_than:
-        return False, f"it is call {count} of this run"
+    if rule.more_than is not None and call.count <= rule.more_than:
+        return False, f"it is call {call.count} of this run"
+    if rule.tainted and not call.tainted:
+        return False, "nothing in its arguments is known to be an untrusted upstream's"
+    why = call.tainted if rule.tainted else why
     if rule.when is None:
         return True, why
-    truth = rule.when.holds_for(arguments)
+    truth = rule.when.holds_for(call.arguments)
     if truth is None:
         return rule.action is not Action.ALLOW, "its condition cannot be told from these arguments"
     return truth, f"its condition {'holds' if truth else 'does not hold'}"
@@ -111,7 +129,7 @@ def _is_denied_by(rules: Sequence[Rule], tool: ToolFacts) -> bool:
     for rule in rules:
         if not _is_about(rule, tool)[0]:
             continue
-        is_conditional = rule.when is not None or bool(rule.more_than)
+        is_conditional = rule.when is not None or bool(rule.more_than) or rule.tainted
         if rule.action is not Action.DENY:
             return False
         if not is_conditional:

@@ -8,6 +8,7 @@ upstreams = ["github"]
 read_only = false                   # or true, "unknown", or a list; destructive and idempotent too
 when = "amount > 100"
 more_than = 20                      # from the 21st call of the tool in one run on
+tainted = true                      # where an argument holds what an untrusted upstream answered
 ```
 """
 
@@ -25,7 +26,7 @@ MAX_PATTERNS: Final = 100
 ANNOTATIONS: Final = ("read_only", "destructive", "idempotent")
 _PATTERN: Final = re.compile(r"[\w.*-]{1,200}")
 _TRUTHS: Final[Mapping[object, bool | None]] = {True: True, False: False, "unknown": None}
-_KEYS: Final = {"action", "tools", "upstreams", "when", "more_than", *ANNOTATIONS}
+_KEYS: Final = {"action", "tools", "upstreams", "when", "more_than", "tainted", *ANNOTATIONS}
 
 
 class Action(IntEnum):
@@ -45,6 +46,7 @@ class Rule(NamedTuple):
     annotations: tuple[tuple[str, tuple[bool | None, ...]], ...] = ()
     when: Condition | None = None
     more_than: int | None = None
+    tainted: bool = False
     origin: str = "built-in rule"
 
     def __str__(self) -> str:
@@ -55,6 +57,7 @@ class Rule(NamedTuple):
             parts.append(f"that is {name}: {' or '.join(words[each] for each in truths)}")
         parts += [f"when {self.when.text}"] if self.when else []
         parts += [f"beyond {self.more_than} calls in one run"] if self.more_than is not None else []
+        parts += ["given what an untrusted upstream answered"] if self.tainted else []
         return f"{self.origin}: {' '.join(parts)}"
 
 
@@ -104,6 +107,8 @@ def _read(value: Json, where: str) -> Rule:
     is_count = isinstance(more_than, int) and not isinstance(more_than, bool) and more_than >= 0
     if more_than is not None and not is_count:
         raise ConfigError(f"{where}: `more_than` must be a number of calls, not {more_than!r}.")
+    if value.get("tainted", True) is not True:
+        raise ConfigError(f"{where}: `tainted` can only be true.")
     return Rule(
         Action[action.upper()],
         tools=_patterns(value, "tools", where),
@@ -111,6 +116,7 @@ def _read(value: Json, where: str) -> Rule:
         annotations=_annotations(value, where),
         when=_condition(when, where),
         more_than=more_than if isinstance(more_than, int) else None,
+        tainted="tainted" in value,
         origin=where,
     )
 

@@ -1,6 +1,6 @@
 """The entries of a vault: which placeholder stands for which value. Pure."""
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, MutableMapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -67,6 +67,11 @@ class Book:
     def kinds(self) -> frozenset[str]:
         """The kinds that have entries."""
         return frozenset(self._counts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many entries each kind has."""
+        return dict(Counter(placeholder.kind for placeholder in self._values))
 
     def draft(self, wanted: Iterable[Hidden]) -> list[Entry]:
         """Return new entries for the values that have none. The book is as before.

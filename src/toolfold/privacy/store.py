@@ -17,38 +17,13 @@ from toolfold.privacy.book import MAX_VALUES, Book, Entry, Hidden
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.keys import KeyPlace, Keyring
 from toolfold.privacy.placeholders import Placeholder
+from toolfold.privacy.schema import bring_up_to_date, connect
 from toolfold.privacy.sealing import Seal, fingerprint
 from toolfold.privacy.vault import Vault
 
-_APPLICATION_ID: Final = 0x746F6C76
-_PATIENCE_MS: Final = 30_000
-_MAX_FILE_BYTES: Final = 1024 * 1024 * 1024
-_PAGE_BYTES: Final = 4096
 _DAMAGED: Final = (
     " It stays as it is: put a backup in its place, or move it away to begin anew. What it"
     " concealed cannot be revealed then."
-)
-
-# Each step brings a database of the version that is its index to the next.
-_STEPS: Final = (
-    (
-        "CREATE TABLE keys (place TEXT NOT NULL, fingerprint BLOB NOT NULL)",
-        """
-        CREATE TABLE scopes (
-            id BLOB PRIMARY KEY,
-            base INTEGER NOT NULL,
-            used_at REAL NOT NULL
-        ) WITHOUT ROWID
-        """,
-        """
-        CREATE TABLE pages (
-            scope BLOB NOT NULL,
-            number INTEGER NOT NULL,
-            sealed BLOB NOT NULL,
-            PRIMARY KEY (scope, number)
-        ) WITHOUT ROWID
-        """,
-    ),
 )
 
 Clock = Callable[[], float]
@@ -75,9 +50,9 @@ class VaultStore:
                 its key is not to be had.
         """
         with self._translated("cannot be opened"), self._opening():
-            connection = _connected(self.path)
+            connection = connect(self.path)
             try:
-                _bring_up_to_date(connection, self.path)
+                bring_up_to_date(connection, self.path)
                 self._master = self._found_key(connection)
             except BaseException:
                 connection.close()
@@ -104,6 +79,18 @@ class VaultStore:
         book = Book(base=base)
         keeper.follow(book)
         return Vault(detectors=detectors, keeper=keeper, book=book)
+
+    def base(self, scope: str) -> int:
+        """Return after which number those of a scope begin: another one when it was forgotten.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        with self.reading() as connection:
+            row = connection.execute(
+                "SELECT base FROM scopes WHERE id = ?", (Seal(self._master, scope).id,)
+            ).fetchone()
+        return 0 if row is None else int(row[0])
 
     def forget(self, scope: str) -> None:
         """Erase what is kept for a scope. Its numbers are not given again.
@@ -247,39 +234,6 @@ class StoreKeeper:
             for entry in _decoded(self._seal.open(sealed, page=number)):
                 book.add(entry)
             self._pages = number
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    # A number that is lost with the power would be given again, to somebody else.
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute(f"PRAGMA max_page_count = {_MAX_FILE_BYTES // _PAGE_BYTES}")
-    return connection
-
-
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
-    def number(name: str) -> int:
-        value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
-        return value
-
-    if (number("application_id"), number("user_version")) == (_APPLICATION_ID, len(_STEPS)):
-        return
-    is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if number("application_id") != _APPLICATION_ID and not is_empty:
-        raise StoreError(f"{path} belongs to another program. Move it away.")
-    version = number("user_version")
-    if version > len(_STEPS):
-        raise StoreError(f"{path} was written by a newer toolfold: update this one.")
-    connection.execute("BEGIN IMMEDIATE")
-    for step in _STEPS[version:]:
-        for statement in step:
-            connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
-    connection.execute("COMMIT")
 
 
 def _used(connection: sqlite3.Connection, scope: bytes, now: float) -> int:

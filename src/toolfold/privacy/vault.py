@@ -2,20 +2,16 @@
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
 
-from toolfold.errors import BadInput
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import Json
 from toolfold.privacy.book import Book, Hidden, Scalar
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
-from toolfold.privacy.placeholders import LITERAL, Placeholder, find_placeholders
+from toolfold.privacy.placeholders import LITERAL, find_placeholders
+from toolfold.privacy.revealing import MAX_DEPTH, Revealed, Revealing, too_deep
 from toolfold.privacy.spans import Span, merge
-
-MAX_DEPTH: Final = 200
-MAX_REVEALED_CHARS: Final = 16 * 1024 * 1024
 
 
 class Keeper(Protocol):
@@ -48,19 +44,6 @@ class TransientKeeper:
         """Nobody else writes here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revealed:
-    """A value with what its placeholders stand for, and what became of them."""
-
-    value: Json
-    revealed: dict[str, int]
-    """How many placeholders of each kind were revealed."""
-    unknown: tuple[str, ...]
-    """What is written like a placeholder and is none of this vault; left as it stands."""
-    refused: tuple[str, ...]
-    """Placeholders of kinds that are not allowed; left as they stand."""
-
-
 class Vault:
     """Personal data of one scope, behind placeholders. Any thread may use it."""
 
@@ -85,15 +68,22 @@ class Vault:
             BadInput: The value is nested too deeply, or something in it is too large to be kept.
             StoreError: What is concealed could not be kept.
         """
-        rules = fields or _BUILTIN_RULES
-        kinds = rules.kinds | self._kinds
-        pieces = list(_pieces(value, (), None, rules))
-        plans = self._plan(pieces, kinds)
-        wanted = [hidden for plan in plans for hidden in plan.hidden]
-        if any(self._book.placeholder_of(each) is None for each in wanted):
+        plans = self._plans(value, fields)
+        if self._has_new(plans):
             with self._keeping:
-                self._keeper.keep(self._book, wanted)
-        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
+                self._keeper.keep(self._book, [each for plan in plans for each in plan.hidden])
+        return self._rewritten(value, plans)
+
+    def conceal_known(self, value: Json, *, fields: FieldRules | None = None) -> tuple[bool, Json]:
+        """Return whether all that is personal in a value is kept already, and if so `conceal` it.
+
+        Nothing is written, so nothing is waited for.
+
+        Raises:
+            BadInput: The value is nested too deeply.
+        """
+        plans = self._plans(value, fields)
+        return (False, None) if self._has_new(plans) else (True, self._rewritten(value, plans))
 
     def conceal_text(self, text: str) -> str:
         """Return a text with a placeholder for everything personal in it. Raises as `conceal`."""
@@ -109,19 +99,32 @@ class Vault:
             BadInput: It is nested too deeply, grows too large, or two keys become one.
             StoreError: What others have concealed cannot be read.
         """
-        revealing = _Revealing(self._book, self._kinds, allowed_kinds)
-        revealed = revealing.reveal(value, 0)
-        if revealing.unknown:
+        revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+        if revealed.unknown:
             with self._keeping:
                 self._keeper.follow(self._book)
-            revealing = _Revealing(self._book, self._kinds, allowed_kinds)
-            revealed = revealing.reveal(value, 0)
-        return Revealed(
-            value=revealed,
-            revealed=revealing.counts,
-            unknown=tuple(revealing.unknown),
-            refused=tuple(revealing.refused),
+            revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+        return revealed
+
+    def __len__(self) -> int:
+        return len(self._book)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many values of each kind there are."""
+        return self._book.counts
+
+    def _plans(self, value: Json, fields: FieldRules | None) -> list["_Plan"]:
+        rules = fields or _BUILTIN_RULES
+        return self._plan(list(_pieces(value, (), None, rules)), rules.kinds | self._kinds)
+
+    def _has_new(self, plans: list["_Plan"]) -> bool:
+        return any(
+            self._book.placeholder_of(each) is None for plan in plans for each in plan.hidden
         )
+
+    def _rewritten(self, value: Json, plans: list["_Plan"]) -> Json:
+        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
 
     @property
     def _kinds(self) -> frozenset[str]:
@@ -208,7 +211,7 @@ def _look_alikes(text: str, spans: list[Span], kinds: Collection[str]) -> list[S
 def _pieces(value: Json, path: Path, kind: str | None, rules: FieldRules) -> Iterator[_Piece]:
     """Yield what can be concealed, in the order in which `_rebuilt` asks for it."""
     if len(path) > MAX_DEPTH:
-        raise _too_deep()
+        raise too_deep()
     if isinstance(value, dict):
         for key, each in value.items():
             yield _Piece(key, None)
@@ -233,78 +236,6 @@ def _rebuilt(value: Json, written: Iterator[Scalar]) -> Json:
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return next(written)
     return value
-
-
-class _Revealing:
-    """One value on its way out."""
-
-    def __init__(self, book: Book, kinds: Collection[str], allowed: Collection[str] | None) -> None:
-        self._book = book
-        self._kinds = kinds
-        self._allowed = allowed
-        self._chars = 0
-        self.counts: dict[str, int] = {}
-        self.unknown: dict[str, None] = {}
-        self.refused: dict[str, None] = {}
-
-    def reveal(self, value: Json, depth: int) -> Json:
-        if depth > MAX_DEPTH:
-            raise _too_deep()
-        if isinstance(value, dict):
-            return self._object(value, depth)
-        if isinstance(value, list):
-            return [self.reveal(each, depth + 1) for each in value]
-        return self._text(value) if isinstance(value, str) else value
-
-    def _object(self, value: JsonObject, depth: int) -> JsonObject:
-        revealed = {
-            str(self._text(key)): self.reveal(each, depth + 1) for key, each in value.items()
-        }
-        if len(revealed) < len(value):
-            raise BadInput(
-                "Two keys of one object are the same once their placeholders are revealed. Use "
-                "each value as a key once."
-            )
-        return revealed
-
-    def _text(self, text: str) -> Scalar:
-        parts: list[str] = []
-        position = 0
-        for placeholder, start, end in find_placeholders(text, self._kinds):
-            value = self._value(placeholder, text[start:end])
-            if value is None:
-                continue
-            if (start, end) == (0, len(text)):
-                return value
-            parts += [text[position:start], str(value)]
-            position = end
-            self._count(len(parts[-1]))
-        return "".join((*parts, text[position:])) if parts else text
-
-    def _value(self, placeholder: Placeholder, written: str) -> Scalar | None:
-        value = self._book.value_of(placeholder)
-        if value is None:
-            self.unknown[written] = None
-        elif placeholder.kind == LITERAL:
-            return value
-        elif self._allowed is not None and placeholder.kind not in self._allowed:
-            self.refused[written] = None
-        else:
-            self.counts[placeholder.kind] = self.counts.get(placeholder.kind, 0) + 1
-            return value
-        return None
-
-    def _count(self, chars: int) -> None:
-        self._chars += chars
-        if self._chars > MAX_REVEALED_CHARS:
-            raise BadInput(
-                f"More than {MAX_REVEALED_CHARS:,} characters would stand here in place of "
-                "placeholders. Send fewer in one call."
-            )
-
-
-def _too_deep() -> BadInput:
-    return BadInput(f"The value is nested more than {MAX_DEPTH} levels deep. Flatten it.")
 
 
 _BUILTIN_RULES: Final = FieldRules()

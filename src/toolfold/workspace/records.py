@@ -145,6 +145,33 @@ class JsonStream:
         """Whether an object begins here."""
         return self._next() == "{"
 
+    @property
+    def is_list(self) -> bool:
+        """Whether a list begins here."""
+        return self._next() == "["
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing comes any more."""
+        return not self._next()
+
+    @property
+    def place(self) -> int:
+        """Up to which character it was read."""
+        return self._passed + self._at
+
+    def members(self) -> Iterator[str]:
+        """Yield the keys of the object that begins here; each value is to be read in between."""
+        return self._keys()
+
+    def items(self) -> Iterator[Json]:
+        """Yield the items of the list that begins here."""
+        return self._items()
+
+    def value(self) -> Json:
+        """Return the value that begins here, whole."""
+        return self._value()
+
     def _find(self, name: str, seen: list[str]) -> bool:
         if self._next() != "{":
             return False

@@ -7,7 +7,11 @@ import mcp_types as types
 from mcp import MCPError
 
 from toolfold.app import App
+from toolfold.catalog.addresses import inner_uri
+from toolfold.catalog.questions import Ask
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.concealing import Concealing
+from toolfold.execution.passing import Passing
 
 ResultT = TypeVar("ResultT")
 
@@ -19,6 +23,8 @@ class Passthrough:
 
     def __init__(self, app: App) -> None:
         self._offered = app.catalog.offered
+        self._catalog = app.catalog
+        self._privacy = app.privacy
 
     def handlers(self) -> dict[str, Any]:
         """Return what answers each method.
@@ -43,14 +49,17 @@ class Passthrough:
     async def list_resources(self, _context: Any, _params: Any) -> types.ListResourcesResult:
         """Answer `resources/list`, of the upstreams that are known."""
         await self._offered.settle()
-        return types.ListResourcesResult(resources=self._offered.resources())
+        resources = self._offered.resources()
+        listed = await _answered(lambda: self._listed(resources))
+        return types.ListResourcesResult(resources=listed)
 
     async def list_templates(
         self, _context: Any, _params: Any
     ) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`, of the upstreams that are known."""
         await self._offered.settle()
-        return types.ListResourceTemplatesResult(resource_templates=self._offered.templates())
+        templates = self._offered.templates()
+        return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def get_prompt(
         self, context: Any, params: types.GetPromptRequestParams
@@ -60,7 +69,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._offered.prompt(params.name, params.arguments, ask=ask),
+                lambda ask, _progress: self._prompt(params.name, params.arguments, ask),
             )
         )
 
@@ -72,7 +81,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._offered.read_address(str(params.uri), ask=ask),
+                lambda ask, _progress: self._resource(str(params.uri), ask),
             ),
             about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
         )
@@ -81,7 +90,53 @@ class Passthrough:
         self, _context: Any, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         """Answer `completion/complete`."""
-        return await _answered(lambda: self._offered.complete(params))
+        return await _answered(lambda: self._completion(params))
+
+    async def _listed(self, resources: list[types.Resource]) -> list[types.Resource]:
+        concealing = Concealing(self._privacy)
+        return [
+            await Passing(concealing, self._server_of(each.uri)).item(each) for each in resources
+        ]
+
+    async def _prompt(
+        self, name: str, arguments: dict[str, str] | None, ask: Ask | None
+    ) -> types.GetPromptResult:
+        server = self._server(name.partition("__")[0])
+        concealing = Concealing(self._privacy)
+        outgoing = await concealing.reveal(server, name, dict(arguments or {}))
+        concealing.note(name, outgoing)
+        given = {key: str(value) for key, value in outgoing.arguments.items()}
+        with concealing.errors(server):
+            result = await self._offered.prompt(name, given or arguments, ask=ask)
+        return await Passing(concealing, server).prompt(result)
+
+    async def _resource(self, address: str, ask: Ask | None) -> types.ReadResourceResult:
+        server = self._server_of(address)
+        concealing = Concealing(self._privacy)
+        outgoing = await concealing.reveal(server, "resources/read", {"uri": address})
+        concealing.note("resources/read", outgoing)
+        with concealing.errors(server):
+            result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
+        return await Passing(concealing, server).contents(result)
+
+    async def _completion(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        ref = params.ref
+        if isinstance(ref, types.PromptReference):
+            server = self._server(ref.name.partition("__")[0])
+        else:
+            server = self._server_of(ref.uri)
+        concealing = Concealing(self._privacy)
+        await concealing.reveal(server, "completion/complete", {})
+        with concealing.errors(server):
+            result = await self._offered.complete(params)
+        return await Passing(concealing, server).completion(result)
+
+    def _server(self, module: str) -> str:
+        return self._catalog.servers.get(module, module)
+
+    def _server_of(self, address: str) -> str:
+        inner = inner_uri(str(address))
+        return self._server(inner[0]) if inner else ""
 
 
 async def _answered(

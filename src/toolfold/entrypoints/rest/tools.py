@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolfold.catalog.binding import bind
-from toolfold.catalog.results import Blob, LargeAnswer
+from toolfold.catalog.catalog import Cover
+from toolfold.catalog.results import Answer, Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,
@@ -16,9 +17,10 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.concealing import Concealing
 from toolfold.execution.guarding import refuse_denied
 from toolfold.execution.journal import JournaledRun
-from toolfold.execution.keeping import Keeping
+from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
 
@@ -182,7 +184,9 @@ class _Call:
         self._rules, self._client = app.rules, visit.client
         self._catalog = app.catalog
         self._keeping = Keeping(app.workspace, run.id)
+        self._concealing = Concealing(app.privacy)
         self._run = run
+        self._taken: dict[str, tuple[Blob, Cover | None]] = {}
         self.blobs: JsonObject = {}
 
     async def answer(self, tool: Tool, given: JsonObject) -> Json:
@@ -190,20 +194,35 @@ class _Call:
         with self._run.call(tool.path, given) as journaled:
             journaled.arguments = bind(tool, (), given)
             refuse_denied(self._rules, tool, journaled.arguments, self._client)
+            journaled.answer = await self._answer(tool, journaled.arguments)
+        return plain(journaled.answer)
+
+    async def _answer(self, tool: Tool, arguments: JsonObject) -> Json:
+        concealing, server = self._concealing, tool.server
+        outgoing = await concealing.reveal(server, tool.path, arguments)
+        concealing.note(tool.path, outgoing)
+        with concealing.errors(server):
             answer = await self._catalog.call(
-                tool, journaled.arguments, keep=self, on_wait=lambda _why, _seconds: None
+                tool,
+                outgoing.arguments,
+                keep=concealing.keep(server, self),
+                on_wait=lambda _why, _seconds: None,
             )
-            journaled.answer = answer.value
-        return plain(answer.value)
+            for name, taken in self._taken.items():
+                blob = await covered_blob(*taken)
+                self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
+        value = await concealing.conceal(server, answer.value, answer.size)
+        self._catalog.observe(tool, Answer(value, answer.size))
+        return value
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
         """Have a file made of what is too large; it can be fetched by its path."""
         return await self._keeping.large(tool, answer)
 
-    def blob(self, blob: Blob) -> Json:
+    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
         """Take an image or a binary."""
-        name = f"{blob.mime_type.partition('/')[0]}_{len(self.blobs) + 1}"
-        self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
+        name = f"{blob.mime_type.partition('/')[0]}_{len(self._taken) + 1}"
+        self._taken[name] = blob, cover
         return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
 
 

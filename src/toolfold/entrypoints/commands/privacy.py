@@ -1,0 +1,150 @@
+"""`toolfold privacy`: what is concealed, what it stands for, and an end of it."""
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from toolfold.catalog.results import parse_text
+from toolfold.config.faults import shown
+from toolfold.config.settings import Config, load_config
+from toolfold.entrypoints.commands.options import config_of
+from toolfold.errors import BadInput
+from toolfold.execution.concealing import Privacy
+from toolfold.execution.covering import covered
+from toolfold.privacy.detect import Detectors
+from toolfold.privacy.detectors.custom import CustomDetector
+from toolfold.privacy.vault import Vault
+from toolfold.privacy.vaults import Vaults
+
+_MOST_CHARS: Final = 4 * 1024 * 1024
+_DAY_S: Final = 24 * 3600.0
+
+
+def privacy_status(arguments: Namespace) -> int:
+    """Print what is concealed here, who may receive what, and how much the vault holds."""
+    config = config_of(arguments)
+    with _vaults(config) as vaults:
+        privacy = Privacy(config, vaults)
+        print(f"privacy is {config.settings.privacy.mode} (`mode` of [privacy])")
+        for server in config.servers:
+            told = "concealed" if privacy.conceals(server.name) else "shown as it is"
+            kinds = privacy.receives(server.name)
+            receives = "every kind" if kinds is None else ", ".join(kinds) or "nothing"
+            trust = ", untrusted" if server.untrusted else ""
+            print(f"{shown(server.name)}: its answers are {told}; receives {receives}{trust}")
+        for path, kind in config.settings.privacy.fields:
+            print(f"field {shown(path)}: {shown(kind) or 'exempt'}")
+        for kind, pattern in config.settings.privacy.patterns:
+            print(f"pattern {shown(kind)}: {shown(pattern)}")
+        _print_counts(config, vaults)
+        _ = privacy.rules  # of one that cannot be used the user is told here
+    return 0
+
+
+def _print_counts(config: Config, vaults: Vaults) -> None:
+    if not (config.directories.data / "vaults.db").exists():
+        print("The vault is empty.")
+        return
+    counts = vaults.vault(config.namespace, config.settings.privacy.patterns).counts
+    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+    print(f"The vault of {shown(config.namespace)} holds {told or 'nothing'}.")
+
+
+def privacy_reveal(arguments: Namespace) -> int:
+    """Print a text with what its placeholders stand for."""
+    if not sys.stdout.isatty():
+        raise BadInput(
+            "What placeholders stand for is shown at a terminal alone: neither to a program nor "
+            "to a file. Type the command yourself, in a terminal."
+        )
+    config = load_config()
+    with _vaults(config) as vaults:
+        vault = vaults.vault(config.namespace, config.settings.privacy.patterns)
+        revealed = vault.reveal(_text(arguments.text))
+    print(_lines(str(revealed.value)))
+    if revealed.unknown:
+        print(f"Not known here: {', '.join(revealed.unknown)}.", file=sys.stderr)
+    return 0
+
+
+def privacy_check(arguments: Namespace) -> int:
+    """Print a file or a text as code and model would see it."""
+    config = load_config()
+    with _vaults(config) as vaults:
+        rules = Privacy(config, vaults).rules
+    patterns = config.settings.privacy.patterns
+    vault = Vault(detectors=Detectors([CustomDetector(*each) for each in patterns]))
+    conceal = partial(vault.conceal, fields=rules)
+    text = _text_or_file(arguments.text)
+    value = parse_text(text)
+    if isinstance(value, str):
+        pieces = covered(lambda: [text.encode("utf-8", "replace")], conceal)
+        print(_lines(b"".join(pieces).decode()))
+    else:
+        print(_lines(json.dumps(conceal(value), ensure_ascii=False, indent=2)))
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(vault.counts.items()))
+    print(f"{told or 'Nothing'} would be concealed.", file=sys.stderr)
+    return 0
+
+
+def privacy_forget(arguments: Namespace) -> int:
+    """Erase what the placeholders of this project stand for, or what nobody has used for long."""
+    config = load_config()
+    if not (config.directories.data / "vaults.db").exists():
+        print("There is nothing to forget.")
+        return 0
+    with _vaults(config) as vaults:
+        if arguments.unused_days is not None:
+            since = time.time() - arguments.unused_days * _DAY_S
+            print(f"{vaults.forget_unused(since=since)} vaults were emptied.")
+            return 0
+        if not arguments.yes and not _is_sure(config):
+            print("Nothing was forgotten.")
+            return 1
+        count = vaults.forget(config.namespace)
+    print(
+        f"{count:,} values were forgotten. Placeholders that notes, files and sessions of "
+        f"{shown(config.namespace)} still hold stand for nothing now."
+    )
+    return 0
+
+
+def _is_sure(config: Config) -> bool:
+    if not sys.stdin.isatty():
+        raise BadInput("Say --yes where nobody can be asked.")
+    prompt = f"Forget what all placeholders of {shown(config.namespace)} stand for? [y/N] "
+    return input(prompt).strip().lower() in {"y", "yes"}
+
+
+@contextmanager
+def _vaults(config: Config) -> Iterator[Vaults]:
+    with closing(Vaults(config.directories.data)) as vaults:
+        yield vaults
+
+
+def _text(given: str) -> str:
+    text = sys.stdin.read(_MOST_CHARS + 1) if given == "-" else given
+    if len(text) > _MOST_CHARS:
+        raise BadInput(f"At most {_MOST_CHARS:,} characters are taken at once.")
+    return text
+
+
+def _text_or_file(given: str) -> str:
+    try:
+        if given == "-" or not Path(given).is_file():
+            return _text(given)
+        with Path(given).open(encoding="utf-8", errors="replace") as file:
+            return _text(file.read(_MOST_CHARS + 1))
+    except OSError:  # a text that is too long to be the name of a file
+        return _text(given)
+
+
+def _lines(text: str) -> str:
+    """Return a text of several lines without anything that moves a terminal's cursor."""
+    return "\n".join(shown(line, max_chars=_MOST_CHARS) for line in text.split("\n"))

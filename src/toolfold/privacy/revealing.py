@@ -1,0 +1,109 @@
+"""Put values in the place of their placeholders, where they may go. Pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from toolfold.errors import BadInput
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.privacy.book import Book, Scalar
+from toolfold.privacy.placeholders import LITERAL, Placeholder, find_placeholders
+
+MAX_DEPTH: Final = 200
+MAX_REVEALED_CHARS: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revealed:
+    """A value with what its placeholders stand for, and what became of them."""
+
+    value: Json
+    revealed: dict[str, int]
+    """How many placeholders of each kind were revealed."""
+    unknown: tuple[str, ...]
+    """What is written like a placeholder and is none of this vault; left as it stands."""
+    refused: tuple[str, ...]
+    """Placeholders of kinds that are not allowed; left as they stand."""
+
+
+class Revealing:
+    """One value on its way out, and what becomes of its placeholders."""
+
+    def __init__(self, book: Book, kinds: Collection[str], allowed: Collection[str] | None) -> None:
+        self._book = book
+        self._kinds = kinds
+        self._allowed = allowed
+        self._chars = 0
+        self._counts: dict[str, int] = {}
+        self._unknown: dict[str, None] = {}
+        self._refused: dict[str, None] = {}
+
+    def all_of(self, value: Json) -> Revealed:
+        """Return the value revealed. Raises as `Vault.reveal`."""
+        revealed = self._reveal(value, 0)
+        return Revealed(
+            value=revealed,
+            revealed=self._counts,
+            unknown=tuple(self._unknown),
+            refused=tuple(self._refused),
+        )
+
+    def _reveal(self, value: Json, depth: int) -> Json:
+        if depth > MAX_DEPTH:
+            raise too_deep()
+        if isinstance(value, dict):
+            return self._object(value, depth)
+        if isinstance(value, list):
+            return [self._reveal(each, depth + 1) for each in value]
+        return self._text(value) if isinstance(value, str) else value
+
+    def _object(self, value: JsonObject, depth: int) -> JsonObject:
+        revealed = {
+            str(self._text(key)): self._reveal(each, depth + 1) for key, each in value.items()
+        }
+        if len(revealed) < len(value):
+            raise BadInput(
+                "Two keys of one object are the same once their placeholders are revealed. Use "
+                "each value as a key once."
+            )
+        return revealed
+
+    def _text(self, text: str) -> Scalar:
+        parts: list[str] = []
+        position = 0
+        for placeholder, start, end in find_placeholders(text, self._kinds):
+            value = self._value(placeholder, text[start:end])
+            if value is None:
+                continue
+            if (start, end) == (0, len(text)):
+                return value
+            parts += [text[position:start], str(value)]
+            position = end
+            self._count(len(parts[-1]))
+        return "".join((*parts, text[position:])) if parts else text
+
+    def _value(self, placeholder: Placeholder, written: str) -> Scalar | None:
+        value = self._book.value_of(placeholder)
+        if value is None:
+            self._unknown[written] = None
+        elif placeholder.kind == LITERAL:
+            return value
+        elif self._allowed is not None and placeholder.kind not in self._allowed:
+            self._refused[written] = None
+        else:
+            self._counts[placeholder.kind] = self._counts.get(placeholder.kind, 0) + 1
+            return value
+        return None
+
+    def _count(self, chars: int) -> None:
+        self._chars += chars
+        if self._chars > MAX_REVEALED_CHARS:
+            raise BadInput(
+                f"More than {MAX_REVEALED_CHARS:,} characters would stand here in place of "
+                "placeholders. Send fewer in one call."
+            )
+
+
+def too_deep() -> BadInput:
+    """Return what is raised for a value that is nested too deeply."""
+    return BadInput(f"The value is nested more than {MAX_DEPTH} levels deep. Flatten it.")

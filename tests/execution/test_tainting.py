@@ -1,0 +1,118 @@
+"""What untrusted upstreams answer can be kept from tools that rules name."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import ROOT, MakeApp, test_server
+
+from toolfold.execution.runtime import SessionWish
+
+sys.path.insert(0, str(ROOT / "tests" / "servers"))
+
+SETTINGS = "[servers.web]\nuntrusted = true\n"
+RULE = '[[policy]]\naction = "deny"\nupstreams = "bank"\nread_only = false\ntainted = true\n'
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> dict[str, Any]:
+    return {name: test_server("people", tmp_path / f"{name}.jsonl") for name in ("web", "bank")}
+
+
+@pytest.fixture
+def rule(home: Path) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "policy.toml").write_text(RULE)
+
+
+def calls(path: Path) -> list[Any]:
+    return [json.loads(each) for each in path.read_text().splitlines()] if path.exists() else []
+
+
+BLOCKED = {
+    "a whole value": "bank.put(row=page['body'])",
+    "a part of it": "bank.put(row=page['body'][30:90])",
+    "an account number in it": "bank.put(row={'to': page['body'].split('account ')[1][:12]})",
+    "within a longer text": "bank.put(row='Please do: ' + page['body'] + ' Thanks.')",
+    "after a join of words": "bank.put(row=' '.join(page['body'].split()[3:9]))",
+    "in another case": "bank.put(row=page['body'].upper())",
+    "deep in a structure": "bank.put(row={'a': [{'b': [1, page['title']]}]})",
+    "as a key": "bank.put(row={page['body']: 1})",
+}
+
+
+@pytest.mark.usefixtures("rule")
+@pytest.mark.parametrize("how", BLOCKED)
+async def test_what_an_untrusted_page_says_does_not_reach_the_bank(
+    how: str, running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = f"import web, bank\npage = web.page()\n{BLOCKED[how]}"
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run(code)
+
+    assert not result.success
+    assert "web.page (call 1) answered" in result.text
+    assert "`row" in result.text
+    assert calls(tmp_path / "bank.jsonl") == []
+
+
+@pytest.mark.usefixtures("rule")
+async def test_other_values_and_other_tools_are_not_kept_from_anything(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = """
+import web, bank
+page = web.page()
+bank.put(row={"to": "our own words", "amount": 12000 + len(page["body"])})
+bank.echo(value=page["body"])
+bank.put(row=bank.page()["title"] if False else "Title")
+"""
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.success, result.text
+    assert len(calls(tmp_path / "bank.jsonl")) == 3
+
+
+@pytest.mark.usefixtures("rule")
+async def test_variables_of_a_session_stay_tainted(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    session = SessionWish("s")
+    async with running(servers, toml=SETTINGS) as toolfold:
+        assert (await toolfold.run("import web\npage = web.page()", session=session)).success
+        later = await toolfold.run("import bank\nbank.put(row=page['body'])", session=session)
+    async with running(servers, toml=SETTINGS) as toolfold:
+        lost = await toolfold.run("import bank\nbank.put(row='x' * 3)", session=session)
+        fresh = await toolfold.run("import bank\nbank.put(row='x' * 3)")
+
+    assert "web.page (call 1) answered" in later.text
+    assert "not known any more" in lost.text
+    assert fresh.success
+    assert len(calls(tmp_path / "bank.jsonl")) == 1
+
+
+@pytest.mark.usefixtures("rule")
+@pytest.mark.parametrize(
+    "get", ["web.attachment()", "web.export(rows=3000)", "tools.read('web', 'people://customers')"]
+)
+async def test_files_and_resources_are_followed_too(
+    get: str, running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = f"""
+import web, bank, tools
+told = {get}
+text = told
+if not isinstance(told, str):
+    with open(told["path"]) as file:
+        text = file.read()
+bank.put(row=text[20:120])
+"""
+    async with running(servers, toml=SETTINGS, limits__result_bytes=100_000) as toolfold:
+        result = await toolfold.run(code)
+
+    assert not result.success
+    assert "answered" in result.text
+    assert calls(tmp_path / "bank.jsonl") == []
