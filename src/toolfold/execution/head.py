@@ -55,7 +55,7 @@ def read_head(journal: Path, signer: Signer) -> Head | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"The head {path} cannot be read: {error.strerror or error}.") from error
+        raise StoreError(f"the head {path} cannot be read: {error.strerror or error}") from error
 
 
 def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> None:
@@ -71,7 +71,7 @@ def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> No
     try:
         if not path.exists():
             if last_entry(connection) != NOWHERE:
-                raise StoreError(f"The head {path} is missing")
+                raise StoreError(f"the head {path} is missing")
             make_file(path, _text(NOWHERE, signer))
         with _held(path, os.O_RDWR) as descriptor:
             head = _parsed(path, os.read(descriptor, _SIZE + 1), signer)
@@ -79,11 +79,11 @@ def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> No
             if last.seq == head.seq and last.chain == head.chain:
                 return
             if not _is_in(connection, head):
-                raise StoreError(f"Entry {head.seq} of the audit log is missing or another")
+                raise StoreError(f"entry {head.seq} of the audit log is missing or another")
             os.lseek(descriptor, 0, os.SEEK_SET)
             os.write(descriptor, _text(last, signer))  # in one piece, whenever we are killed
     except OSError as error:
-        raise StoreError(f"The head {path} cannot be moved: {error.strerror or error}") from error
+        raise StoreError(f"the head {path} cannot be moved: {error.strerror or error}") from error
 
 
 def accept(journal: Path, connection: sqlite3.Connection, signer: Signer) -> Head:
@@ -97,7 +97,7 @@ def accept(journal: Path, connection: sqlite3.Connection, signer: Signer) -> Hea
     try:
         replace_file(head_path(journal), _text(last, signer))
     except OSError as error:
-        raise StoreError(f"The head {head_path(journal)} cannot be written: {error}") from error
+        raise StoreError(f"the head {head_path(journal)} cannot be written: {error}") from error
     return last
 
 
@@ -124,12 +124,12 @@ def _text(head: Head, signer: Signer) -> bytes:
 def _parsed(path: Path, text: bytes, signer: Signer) -> Head:
     match = _FORM.fullmatch(text)
     if match is None:
-        raise StoreError(f"The head {path} is damaged")
+        raise StoreError(f"the head {path} is damaged")
     head = Head(int(match[1]), bytes.fromhex(match[2].decode()))
     if head.seq >= 1 << 63 or not compare_digest(
         signer.head(head.seq, head.chain), bytes.fromhex(match[3].decode())
     ):
-        raise StoreError(f"The head {path} was changed, or the key is another")
+        raise StoreError(f"the head {path} was changed, or the key is another")
     return head
 
 

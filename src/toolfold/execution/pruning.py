@@ -25,11 +25,11 @@ _OURS: Final = "seal = audit_anchor(seq, chain, since, below)"
 _PRUNED: Final = f"""
     UPDATE anchor SET below = ?1, seal = audit_anchor(seq, chain, since, ?1)
     WHERE below < ?1 AND {_OURS}
-"""
+"""  # noqa: S608
 _MOVED: Final = f"""
     UPDATE anchor SET seq = ?1, chain = ?2, seal = audit_anchor(?1, ?2, since, below)
     WHERE {_OURS}
-"""
+"""  # noqa: S608
 # A run has no entry before that of its beginning. Entries of runs that nobody pruned stay, though
 # their rows are gone; and so does the last one, after which the next is numbered.
 _FIRST_LEFT: Final = """

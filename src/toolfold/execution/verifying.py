@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, cast
 
-from toolfold.execution.audit import AUDITED, Audited, EntryKind, Link, Signer, digest
-from toolfold.execution.head import Head
+from toolfold.execution.audit import (
+    AUDITED,
+    HASH_BYTES,
+    Audited,
+    EntryKind,
+    Link,
+    Signer,
+    digest,
+)
+from toolfold.execution.head import NOWHERE, Head, last_entry
 
 _MOST_INT: Final = (1 << 63) - 1
 _ENTRIES: Final = "SELECT seq, at, kind, ref, link FROM audit WHERE seq >= ? ORDER BY seq"
@@ -38,6 +46,12 @@ class Entry(NamedTuple):
     link: Link
 
     @property
+    def is_sound(self) -> bool:
+        """Whether it could have been written by us: anything else may stand in its place."""
+        is_marked = isinstance(self.at, float) and isinstance(self.ref, int)
+        return is_marked and self.kind in AUDITED and len(self.link.chain) == HASH_BYTES
+
+    @property
     def audited(self) -> Audited:
         """The table that its row is in."""
         return AUDITED[self.kind]
@@ -57,6 +71,8 @@ class Fault:
     """Of the entry; None if it is not about an entry."""
     run: str = ""
     """The id of the run, or its number if that is all that is known of it."""
+    is_end: bool = False
+    """Whether it is only about how far the log went."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +91,10 @@ class Verified:
 
 
 class _Broken(Exception):
-    def __init__(self, what: str, *, seq: int | None = None, run: int | None = None) -> None:
-        self.what, self.seq, self.run = what, seq, run
+    def __init__(
+        self, what: str, *, seq: int | None = None, run: int | None = None, is_end: bool = False
+    ) -> None:
+        self.what, self.seq, self.run, self.is_end = what, seq, run, is_end
 
 
 @contextmanager
@@ -97,7 +115,8 @@ def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) ->
     try:
         walk.check()
     except _Broken as broken:
-        fault = Fault(what=broken.what, seq=broken.seq, run=_run_name(connection, broken.run))
+        run = _run_name(connection, broken.run)
+        fault = Fault(what=broken.what, seq=broken.seq, run=run, is_end=broken.is_end)
     except sqlite3.DatabaseError as error:
         after = f" after entry {walk.seq}" if walk.seq else ""
         fault = Fault(what=f"the file is damaged{after}: {error}")
@@ -183,16 +202,14 @@ class _Walk:
         expected = self.seq + 1
         if entry.seq != expected:
             raise _Broken(f"entry {expected} is missing", seq=expected)
-        try:
-            chain = self._signer.chain(
-                before, entry.link.digest, entry.kind.encode(), entry.ref, entry.at
-            )
-        except (struct.error, AttributeError, UnicodeError):
-            chain = b""
+        changed = f"entry {entry.seq} was changed, or one before it was taken out"
+        if not entry.is_sound:
+            raise _Broken(changed, seq=entry.seq)
+        chain = self._signer.chain(
+            before, entry.link.digest, entry.kind.encode(), entry.ref, entry.at
+        )
         if not compare_digest(chain, entry.link.chain):
-            what = f"entry {entry.seq} was changed, or one before it was taken out"
-            number = entry.number if entry.kind in AUDITED else None
-            raise _Broken(what, seq=entry.seq, run=number)
+            raise _Broken(changed, seq=entry.seq, run=entry.number)
         self._check_row(entry)
         self._check_head_at(entry)
 
@@ -215,22 +232,23 @@ class _Walk:
     def _check_head_before(self, anchor: Anchor) -> None:
         head = self._head
         if head is None:
-            raise _Broken("the head is missing, which says how far the log went")
+            if last_entry(self._connection) == NOWHERE and anchor.seq == 0:
+                return  # nothing was written yet
+            raise _Broken("the head is missing, which says how far the log went", is_end=True)
         if head.seq == anchor.seq and head.chain != anchor.chain:
-            raise _Broken(f"entry {head.seq} was another one", seq=head.seq)
+            raise _Broken(f"entry {head.seq} was another one", seq=head.seq, is_end=True)
 
     def _check_head_at(self, entry: Entry) -> None:
         head = self._head
         if head and entry.seq == head.seq and head.chain != entry.link.chain:
             what = f"entry {entry.seq} was another one: the log was cut off and written on"
-            raise _Broken(what, seq=entry.seq, run=entry.number)
+            raise _Broken(what, seq=entry.seq, run=entry.number, is_end=True)
 
     def _check_end(self) -> None:
         if self._head and self._head.seq > self.seq:
             first = self.seq + 1
-            raise _Broken(
-                f"entries {first} to {self._head.seq}, the last ones, are missing", seq=first
-            )
+            what = f"entries {first} to {self._head.seq}, the last ones, are missing"
+            raise _Broken(what, seq=first, is_end=True)
 
     def _check_rows(self, kind: EntryKind, audited: Audited) -> None:
         """Find rows that nobody logged. Those of older runs have no entries."""
