@@ -1,6 +1,7 @@
 """Whatever is changed in the audit log, or in what it speaks of, is found."""
 
 import hashlib
+import hmac
 import random
 import shutil
 import sqlite3
@@ -359,6 +360,13 @@ def test_rows_that_differ_have_digests_that_differ() -> None:
 
 def test_the_digest_is_what_the_documents_say() -> None:
     row = (7, 0.5, None, "é", "")
-    packed = struct.pack(">qdqq", 7, 0.5, 2, 0)
+    packed = struct.pack(">qdqq", 7, 0.5, 1, 0)
 
     assert digest(row) == hashlib.sha256(b"qdnss" + packed + "é".encode()).digest()
+
+
+@pytest.mark.parametrize("size", [0, 3, 64, 1000])
+def test_signatures_are_those_of_hmac(size: int) -> None:
+    key, message = b"k" * 32, b"m" * size
+
+    assert Signer(key).sign(message) == hmac.digest(key, message, "sha256")
