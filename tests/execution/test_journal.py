@@ -412,7 +412,8 @@ def test_a_full_disk_costs_rows_and_says_so(path: Path) -> None:
         "            with run.call('a.b', {'text': 'x' * 5000}) as call:\n"
         "                call.answer = number\n"
         "        run.end(failure=None, reply='')\n"
-        "    print(len(runs.find(open_for_reading(Path(sys.argv[1])), run.id).calls))\n",
+        "    found = runs.find(open_for_reading(Path(sys.argv[1])), run.id)\n"
+        "    print(len(found.calls) + (found.ending is not None))\n",
         path,
         stderr=subprocess.PIPE,
     )

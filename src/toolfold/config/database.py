@@ -4,7 +4,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -32,6 +32,12 @@ class Schema(NamedTuple):
     application_id: int
     steps: tuple[tuple[str, ...], ...]
     """Each brings a file of the version that is its index to the next."""
+
+    prepare: Callable[[sqlite3.Connection, Path], None] | None = None
+    """Gives a connection to that path what the steps and the triggers of the file call."""
+
+    beside: tuple[str, ...] = ()
+    """The ends of the names of files that belong to it, and are set aside with it."""
 
 
 class Opened(NamedTuple):
@@ -135,6 +141,8 @@ def _connect(path: Path, schema: Schema, patience_s: float) -> sqlite3.Connectio
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         set_patience(connection, patience_s)
+        if schema.prepare is not None:
+            schema.prepare(connection, path)
         if not _is_current(connection, schema):
             _bring_up_to_date(connection, path, schema)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -183,7 +191,7 @@ def _set_aside(path: Path, schema: Schema, reason: str) -> None:
     while (aside := path.with_name(f"{path.name}.broken-{number}")).exists():
         number += 1
     path.replace(aside)
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("-wal", "-shm", *schema.beside):
         with suppress(FileNotFoundError):
             path.with_name(path.name + suffix).replace(aside.with_name(aside.name + suffix))
     _log.warning(

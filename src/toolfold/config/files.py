@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from toolfold.errors import ConfigError
@@ -54,3 +55,18 @@ def replace_file(path: Path, content: bytes, *, is_durable: bool = True) -> None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def make_file(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 to the disk, unless there is one already: the first one counts.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    replace_file(temporary, content)
+    try:
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink()

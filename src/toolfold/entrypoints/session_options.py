@@ -7,13 +7,14 @@ from typing import Any
 def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold runs`."""
     runs = commands.add_parser(
-        "runs", parents=[shared], help="what ran, the calls of one run, going on with one"
+        "runs", parents=[shared], help="what ran, one run in full, the audit log"
     )
     runs.add_argument(
         "words",
         nargs="*",
-        metavar="[show] ID | resume ID",
-        help="the run to show or to go on with, by the beginning of its id; none lists the newest",
+        metavar="[show] ID | resume ID | replay ID | verify | export",
+        help="the run to show, go on with or see again, by the beginning of its id; none lists the "
+        "newest; or the audit log to verify or export",
     )
     runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
     doubt = runs.add_mutually_exclusive_group()
@@ -21,6 +22,13 @@ def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--repeat", action="store_true", help="resume: make again what may have been done already"
     )
     doubt.add_argument("--skip", action="store_true", help="resume: take it as done")
+    runs.add_argument(
+        "--since", metavar="WHEN", help="export: a date, or how long ago: 12h, 7d, 2w"
+    )
+    runs.add_argument("--out", metavar="FILE", help="export: write a file, not standard output")
+    runs.add_argument(
+        "--accept", action="store_true", help="verify: take the log to end where it does now"
+    )
     runs.add_argument("--json", action="store_true", help="print JSON")
     runs.set_defaults(command="runs", module="commands.runs")
 

@@ -25,7 +25,9 @@ from toolfold.config.locks import try_lock
 from toolfold.config.processes import is_alive_since
 from toolfold.errors import NotFound, StoreError, ToolfoldError, UpstreamTimedOut
 from toolfold.execution.books import Books, Offer
+from toolfold.execution.decisions import DECIDE, REVEAL, Decided, Revealed
 from toolfold.execution.packing import has_tuples, pack
+from toolfold.execution.pruning import prune
 from toolfold.execution.replay import Recorded, read_recorded
 from toolfold.execution.rows import Place, Row, RowWriter
 from toolfold.execution.runs import (
@@ -41,7 +43,7 @@ from toolfold.execution.runs import (
     find_following,
     find_latest,
 )
-from toolfold.execution.runsdb import RESUMING, open_for_reading, open_for_writing, prune
+from toolfold.execution.runsdb import RESUMING, open_for_reading, open_for_writing
 from toolfold.execution.texts import answer_text, code_text, tool_text
 from toolfold.jsontypes import Json, JsonObject, plain
 
@@ -229,6 +231,25 @@ class Journal:
         """
         return self._read(run_id, find_following)
 
+    def decide(self, run_id: str, decided: Decided) -> None:
+        """Write what was decided about a run, in whichever process that is.
+
+        Raises:
+            NotFound: There is no such run.
+            StoreError: It is not written.
+        """
+        opened = open_for_writing(self._path)
+        try:
+            with closing(opened.connection) as connection:
+                number = connection.execute(
+                    "SELECT number FROM beginnings WHERE id = ?", (run_id,)
+                ).fetchone()
+                if number is None:
+                    raise NotFound(f"No run has the id {run_id!r}. `toolfold runs` lists them.")
+                connection.execute(DECIDE, (*number, *_decision(decided, self._clock())))
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal {self._path} cannot be written: {error}") from error
+
     def latest(self, client: str, request: str) -> Run | None:
         """Return the newest run of that origin with its calls, whether it ended or not.
 
@@ -281,7 +302,7 @@ class _RunWriter:
         self._books = books
 
     def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-        self._rows.write(Row(self._place, statement, values, key))
+        self._rows.write(Row(self._place, statement, values, key, statement is _END))
 
     def count(self, key: Callable[[int], int], part: str, text: str) -> None:
         self._books.count(self._place, key, part, text)
@@ -357,6 +378,17 @@ class JournaledRun:
         self._write_calls()
         arguments, _, sha256 = _kept(_as_json(call.arguments))
         self._writer.insert(_INTENT, (call.tool, arguments, sha256), call.key)
+
+    def decide(self, decided: Decided) -> None:
+        """Write what was decided about a call."""
+        self._write_calls()
+        self._writer.insert(DECIDE, _decision(decided, self._clock()), _own_number)
+
+    def reveal(self, revealed: Revealed) -> None:
+        """Write that an upstream is shown personal data."""
+        self._write_calls()
+        row = revealed.position, _name(revealed.upstream), _name(revealed.kind), revealed.count
+        self._writer.insert(REVEAL, (*row, self._clock()), _own_number)
 
     def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
         """Have it written which tools there were, and the definitions that the model saw of us."""
@@ -496,6 +528,11 @@ class JournaledCall:
         if self._outcome == "failed" and self._raised == UpstreamTimedOut.code:
             return _encode(self._raised)
         return None
+
+
+def _decision(decided: Decided, now: float) -> tuple[object, ...]:
+    texts = decided.tool, decided.rule, decided.action, decided.by, decided.arguments_sha256
+    return (decided.position, *map(_name, texts), now)
 
 
 def _own_number(number: int) -> int:

@@ -65,22 +65,26 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
     Raises:
         NotFound: There is no such run, or nothing can be gone on with.
     """
-    attempts = _attempts(connection, run_id)
-    last = attempts[-1]
+    found = attempts(connection, run_id)
+    last = found[-1]
     if last.kind != "code":
         raise NotFound(f"The run {last.id} was not of code, and cannot be resumed.")
     if last.ending and last.ending.failure not in RESUMABLE:
         raise NotFound(f"The run {last.id} has come to its end; there is nothing to resume.")
     if not last.code.is_whole:
         raise NotFound(f"The code of the run {last.id} is not kept whole; it cannot be resumed.")
-    recorded = Recorded(run=last, first=attempts[0].id)
-    for attempt in attempts:
+    recorded = Recorded(run=last, first=found[0].id)
+    for attempt in found:
         _add(recorded, connection, attempt)
     return recorded
 
 
-def _attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
-    """Return the runs that it took so far, the first one first."""
+def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
+    """Return the runs that it took so far, the first one first.
+
+    Raises:
+        NotFound: One of them is not there.
+    """
     found = [find(connection, run_id)]
     while (earlier := found[0].start.resumes) and len(found) < _MOST_ATTEMPTS:
         found.insert(0, find(connection, earlier))

@@ -17,6 +17,8 @@ from toolfold.config.database import (
     set_patience,
 )
 from toolfold.errors import StoreError
+from toolfold.execution.audit import Signer, signer_of
+from toolfold.execution.head import advance
 from toolfold.execution.runsdb import open_for_writing
 
 _log = logging.getLogger(__name__)
@@ -45,6 +47,8 @@ class Row:
     values: tuple[object, ...]
     key: Callable[[int], int] | None = None
     """From the number of the run; None for the first row, which brings that about."""
+    is_end: bool = False
+    """Whether it ends the run, so that the head of the audit log moves on."""
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,6 +70,7 @@ class RowWriter:
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         self.opened: Opened | None = None
+        self._signer: Signer | None = None
         self._path = path
         self._clock = clock
         self._waiting: deque[Row] = deque()
@@ -73,6 +78,7 @@ class RowWriter:
         self._is_patient = True
         self._missing = 0
         self._complained_at = float("-inf")
+        self._is_doubted = False
 
     def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
         """Open the file; one known to be `damaged` is set aside."""
@@ -84,12 +90,16 @@ class RowWriter:
             self._complain(str(error))
         else:
             self._wait_for_others(self.opened, seconds=_SHORT_PATIENCE_S)
+            self._signer, self._is_doubted = None, False
+            self._seal(self.opened)
 
     def close(self) -> None:
         """Write what waits, close the file, and say what was not said yet."""
         if self._waiting and self.opened is not None:
             set_patience(self.opened.connection, _LAST_PATIENCE_S)
             self.flush()
+        if self.opened is not None:
+            self._seal(self.opened)
         self._let_go()
         self._missing += len(self._waiting)
         self._waiting.clear()
@@ -135,7 +145,19 @@ class RowWriter:
             row.place.opened, row.place.number = opened, number or 0
         if not self._is_patient:
             self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
+        if row.is_end:
+            self._seal(opened)
         return True
+
+    def _seal(self, opened: Opened) -> None:
+        """Move the head of the audit log on to where the log ends."""
+        if identity_of(self._path) != opened.identity:  # then the head is of another file
+            return
+        try:
+            self._signer = self._signer or signer_of(self._path)
+            advance(self._path, opened.connection, self._signer)
+        except (StoreError, OSError, sqlite3.Error) as error:
+            self._doubt(str(error))
 
     def _is_lost(
         self, row: Row, opened: Opened, error: sqlite3.Error, *, is_second_try: bool
@@ -168,6 +190,12 @@ class RowWriter:
         message = "The journal %s does not take rows, %d so far: %s. Runs go on without it."
         _log.warning(message, self._path, self._missing, reason)
         self._complained_at, self._missing = now, 0
+
+    def _doubt(self, reason: str) -> None:
+        if not self._is_doubted:
+            message = "The audit log of %s: %s. `toolfold runs verify` says more."
+            _log.warning(message, self._path, reason)
+        self._is_doubted = True
 
     def _let_go(self) -> None:
         if self.opened is not None:

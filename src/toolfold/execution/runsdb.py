@@ -1,16 +1,15 @@
-"""The file that the journal writes: its tables, opened and pruned."""
+"""The file that the journal writes: its tables, opened."""
 
 import sqlite3
-import time
 from pathlib import Path
 from typing import Final
 
 from toolfold.config import database
-from toolfold.config.database import PATIENCE_S, Identity, Opened, Schema, pragma
-from toolfold.execution.runs import CALLS_BITS
+from toolfold.config.database import PATIENCE_S, Identity, Opened, Schema
+from toolfold.execution.audit import AUDITED, prepare, trigger
+from toolfold.execution.head import SUFFIX
 
 _APPLICATION_ID: Final = 0x746F6C64
-_CALLS_AT_ONCE: Final = 50
 
 # Each step brings a database of the version that is its index to the next.
 _STEPS: Final = (
@@ -105,18 +104,64 @@ _STEPS: Final = (
         )
         """,
     ),
+    (
+        # What the policy said of calls, and which upstreams were shown personal data.
+        """
+        CREATE TABLE decisions (
+            id INTEGER PRIMARY KEY,
+            position INTEGER NOT NULL,
+            tool TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            action TEXT NOT NULL,
+            decided_by TEXT NOT NULL,
+            arguments_sha256 TEXT NOT NULL,
+            at REAL NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE reveals (
+            id INTEGER PRIMARY KEY,
+            position INTEGER NOT NULL,
+            upstream TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            at REAL NOT NULL
+        )
+        """,
+        # Without AUTOINCREMENT, which would write another page: the last entry is never deleted.
+        """
+        CREATE TABLE audit (
+            seq INTEGER PRIMARY KEY,
+            at REAL NOT NULL,
+            kind TEXT NOT NULL,
+            ref INTEGER NOT NULL,
+            link BLOB NOT NULL
+        )
+        """,
+        # What stands before the first entry that is left; the first run that has entries; the
+        # first whose rows must all be there.
+        """
+        CREATE TABLE anchor (
+            seq INTEGER NOT NULL,
+            chain BLOB NOT NULL,
+            since INTEGER NOT NULL,
+            below INTEGER NOT NULL,
+            seal BLOB NOT NULL
+        )
+        """,
+        """
+        INSERT INTO anchor SELECT 0, zeroblob(32), first, 0, audit_anchor(0, zeroblob(32), first, 0)
+        FROM (SELECT 1 + ifnull(max(seq), 0) AS first FROM sqlite_sequence
+            WHERE name = 'beginnings')
+        """,
+        *map(trigger, AUDITED),
+    ),
 )
 
 RESUMING: Final = ("intents", "wholes", "clocks")
 """The tables that are for runs which did not come to their own end."""
 
-_UNUSED_LISTINGS: Final = """
-    DELETE FROM listings WHERE id NOT IN (
-        SELECT value FROM offers, json_each(offers.listings) UNION SELECT shown FROM offers
-    )
-"""
-
-_SCHEMA: Final = Schema("the journal", _APPLICATION_ID, _STEPS)
+_SCHEMA: Final = Schema("the journal", _APPLICATION_ID, _STEPS, prepare, (SUFFIX,))
 
 
 def open_for_writing(
@@ -129,49 +174,3 @@ def open_for_writing(
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
     """Open the journal as it is; see `database.open_for_reading`."""
     return database.open_for_reading(path, _SCHEMA)
-
-
-def prune(connection: sqlite3.Connection, *, oldest: float, spared: float, max_bytes: int) -> None:
-    """Delete the runs that began before `oldest`, and then the oldest while there is too much.
-
-    Runs that began after `spared` stay. Others who write get their turn in between.
-
-    Raises:
-        sqlite3.Error: The database does not answer.
-    """
-    while first := connection.execute(
-        "SELECT number, began_at FROM beginnings ORDER BY number LIMIT 1"
-    ).fetchone():
-        number, began_at = first
-        _sweep(connection, below=number)
-        is_too_much = began_at < spared and _used_bytes(connection) > max_bytes
-        if began_at >= oldest and not is_too_much:
-            break
-        connection.execute("DELETE FROM beginnings WHERE number = ?", (number,))
-    connection.execute(_UNUSED_LISTINGS)
-
-
-def _sweep(connection: sqlite3.Connection, *, below: int) -> None:
-    """Delete what belongs to runs whose beginning is deleted: all that is older than the oldest."""
-    connection.execute("DELETE FROM ends WHERE number < ?", (below,))
-    connection.execute("DELETE FROM offers WHERE number < ?", (below,))
-    connection.execute("DELETE FROM progress WHERE number < ?", (below,))
-    for table in RESUMING:
-        connection.execute(f"DELETE FROM {table} WHERE id < ?", (below << CALLS_BITS,))  # noqa: S608
-    for first, end in ((0, below), (1 << CALLS_BITS, below << CALLS_BITS)):
-        connection.execute("DELETE FROM tokens WHERE id >= ? AND id < ?", (first, end))
-    is_more = True
-    while is_more:
-        started = time.perf_counter()
-        deleted = connection.execute(
-            "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE id < ? ORDER BY id LIMIT ?)",
-            (below << CALLS_BITS, _CALLS_AT_ONCE),
-        )
-        is_more = deleted.rowcount > 0
-        # The lock goes to whoever asks first, and we would ask at once: leave others half the time.
-        time.sleep(time.perf_counter() - started)
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    pages = pragma(connection, "page_count") - pragma(connection, "freelist_count")
-    return pages * pragma(connection, "page_size")

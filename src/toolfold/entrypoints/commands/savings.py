@@ -1,7 +1,6 @@
 """`toolfold savings`: what the ledger says, read from the journal."""
 
 import json
-import re
 import sqlite3
 import time
 from argparse import Namespace
@@ -14,12 +13,11 @@ from typing import Any, Final
 from toolfold.config.settings import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
-from toolfold.errors import ConfigError, StoreError
+from toolfold.entrypoints.commands.when import parse_since
+from toolfold.errors import StoreError
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.ledger import Account, Sums, sums, uses
 from toolfold.execution.runsdb import open_for_reading
-
-_SPANS: Final = {"h": 3600.0, "d": 24 * 3600.0, "w": 7 * 24 * 3600.0}
 
 
 def savings(arguments: Namespace) -> int:
@@ -29,7 +27,7 @@ def savings(arguments: Namespace) -> int:
         from toolfold.entrypoints.commands.estimate import print_estimate
 
         return print_estimate(price, as_json=arguments.json)
-    since = _since(arguments.since, now=time.time()) if arguments.since else 0.0
+    since = parse_since(arguments.since, now=time.time()) if arguments.since else 0.0
     found = _read()
     accounts = [each for each in found.all if each.at >= since]
     if arguments.json:
@@ -39,17 +37,6 @@ def savings(arguments: Namespace) -> int:
     else:
         _print(accounts, found.cut, arguments.by, price)
     return 0
-
-
-def _since(text: str, *, now: float) -> float:
-    if match := re.fullmatch(r"(\d{1,5})([hdw])", text.strip()):
-        return now - int(match[1]) * _SPANS[match[2]]
-    try:
-        return datetime.fromisoformat(text.strip()).timestamp()
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(
-            f"--since takes a date such as 2026-11-01, or how long ago: 12h, 7d, 2w; not {text!r}."
-        ) from error
 
 
 def _read() -> Accounts:

@@ -1,0 +1,149 @@
+"""`toolfold runs verify` and `toolfold runs export`: the audit log."""
+
+import dataclasses
+import sqlite3
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from toolfold.config.database import is_damage
+from toolfold.config.faults import shown
+from toolfold.config.settings import load_config
+from toolfold.entrypoints.commands.runs_text import print_json
+from toolfold.entrypoints.commands.when import parse_since
+from toolfold.errors import NotFound, StoreError
+from toolfold.execution.audit import Signer, key_path, read_signer
+from toolfold.execution.exporting import lines
+from toolfold.execution.head import accept, head_path, last_entry, read_head
+from toolfold.execution.runsdb import open_for_reading
+from toolfold.execution.verifying import Fault, Verified, snapshot
+from toolfold.execution.verifying import verify as verify_log
+from toolfold.memory.transfer.files import NewFile
+
+_ACCEPT = (
+    "If you know why its end is missing (the power failed), `toolfold runs verify --accept` "
+    "takes the log as it is."
+)
+
+
+def verify(arguments: Namespace) -> int:
+    """Verify the audit log; 1 if it does not hold."""
+    path = _journal()
+    aside = _set_aside(path)
+    try:
+        verified = _verified(path, is_accepting=arguments.accept)
+    except StoreError as error:
+        if not _is_evidence(error):
+            raise
+        verified = _nothing(Fault(what=str(error)))
+    if arguments.json:
+        print_json(dataclasses.asdict(verified) | {"set_aside": aside})
+    else:
+        print("\n".join(_said(verified, aside)))
+    return int(verified.fault is not None or bool(aside))
+
+
+def _verified(path: Path, *, is_accepting: bool) -> Verified:
+    connection = open_for_reading(path)
+    if connection is None:
+        is_gone = head_path(path).exists()
+        return _nothing(Fault(what=f"the journal {path} is gone") if is_gone else None)
+    with closing(connection):
+        signer = read_signer(path)
+        if signer is None:
+            return _nothing(Fault(what=f"the key {key_path(path)} is missing"))
+        if is_accepting:
+            return _accepted(path, connection, signer)
+        try:
+            head = read_head(path, signer)
+        except StoreError as error:
+            return _nothing(Fault(what=str(error), is_end=True))
+        with snapshot(connection):
+            return verify_log(connection, signer, head)
+
+
+def _accepted(path: Path, connection: sqlite3.Connection, signer: Signer) -> Verified:
+    """Take the log to end where it does, if all that is there holds."""
+    with snapshot(connection):
+        verified = verify_log(connection, signer, last_entry(connection))
+    if verified.fault is None:
+        accept(path, connection, signer)
+    return verified
+
+
+def _nothing(fault: Fault | None) -> Verified:
+    return Verified(entries=0, runs=0, pruned=0, trimmed=0, older=0, fault=fault)
+
+
+def _is_evidence(error: StoreError) -> bool:
+    """Whether it says that the log is damaged, and not that it cannot be read just now."""
+    return isinstance(error.__cause__, sqlite3.Error) and is_damage(error.__cause__)
+
+
+def _said(verified: Verified, aside: list[str]) -> Iterator[str]:
+    if verified.fault:
+        yield from _fault_lines(verified.fault)
+    else:
+        yield f"The audit log holds: {verified.entries:,} entries of {verified.runs:,} runs."
+    if verified.pruned or verified.trimmed:
+        yield (
+            f"Retention has deleted the rows of {verified.pruned:,} entries, "
+            f"and {verified.trimmed:,} entries before the first one."
+        )
+    if verified.older:
+        yield f"{verified.older:,} runs are from before the audit log, and have no entries."
+    for name in aside:
+        yield (
+            f"{shown(name)} was set aside because it was damaged. What it logged is not verified; "
+            "move it elsewhere once you have looked at it."
+        )
+
+
+def _fault_lines(fault: Fault) -> Iterator[str]:
+    of = f" It belongs to run {shown(fault.run)}." if fault.run else ""
+    yield f"The audit log does not hold: {shown(fault.what, max_chars=500)}.{of}"
+    if fault.is_end:
+        yield _ACCEPT
+
+
+def export(arguments: Namespace) -> int:
+    """Write the audit log as lines of JSON."""
+    since = parse_since(arguments.since, now=time.time()) if arguments.since else 0.0
+    path = _journal()
+    connection = open_for_reading(path)
+    if connection is None:
+        raise NotFound("There is no journal yet: nothing can be exported.")
+    try:
+        with closing(connection), snapshot(connection):
+            return _write(lines(connection, since=since), arguments.out)
+    except sqlite3.Error as error:
+        raise StoreError(f"The journal {path} cannot be read: {error}") from error
+
+
+def _write(exported: Iterator[str], out: str | None) -> int:
+    if out in (None, "-"):
+        for line in exported:
+            sys.stdout.buffer.write(line.encode() + b"\n")
+        sys.stdout.buffer.flush()
+        return 0
+    file = NewFile(Path(out or "").absolute())
+    try:
+        for line in exported:
+            file.write(line)
+        file.finish()
+    finally:
+        file.discard()
+    print(f"{file.lines - 1:,} entries are in {out}.", file=sys.stderr)
+    return 0
+
+
+def _journal() -> Path:
+    return load_config().directories.data / "runs.db"
+
+
+def _set_aside(path: Path) -> list[str]:
+    found = path.parent.glob(f"{path.name}.broken-*")
+    return sorted(each.name for each in found if each.name.rpartition("-")[2].isdigit())

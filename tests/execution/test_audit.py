@@ -1,0 +1,277 @@
+"""The audit log: every row has its entry, and nothing that may happen is an alarm."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from audited import (
+    DAY_S,
+    DECIDED,
+    REVEALED,
+    Clock,
+    check,
+    fault,
+    make_journal,
+    one_run,
+    opened,
+    tampering,
+)
+
+from toolfold.config import database
+from toolfold.errors import NotFound, StoreError
+from toolfold.execution import runsdb
+from toolfold.execution.audit import read_signer
+from toolfold.execution.decisions import happened
+from toolfold.execution.head import Head, last_entry, read_head
+from toolfold.execution.runs import Origin
+from toolfold.execution.verifying import Verified
+
+ONE = 1 << 32
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "runs.db"
+
+
+def test_every_beginning_call_decision_reveal_and_end_has_its_entry(path: Path) -> None:
+    with opened(path) as journal:
+        one_run(journal)
+        verified = check(path)
+        with closing(sqlite3.connect(path)) as connection:
+            kinds = [kind for (kind,) in connection.execute("SELECT kind FROM audit ORDER BY seq")]
+
+    assert kinds == ["begin", "decision", "reveal", "call", "call", "end"]
+    assert verified == Verified(entries=6, runs=1, pruned=0, trimmed=0, older=0, fault=None)
+
+
+def test_a_run_under_way_is_no_alarm_and_the_head_follows_each_end(path: Path) -> None:
+    with opened(path) as journal:
+        signer = read_signer(path)
+        assert signer is not None
+        begun = journal.begin(Origin(), "1")
+        assert check(path).fault is None
+        assert read_head(path, signer) == Head(0, bytes(32))
+        begun.end(failure=None, reply="")
+        head = read_head(path, signer)
+        assert check(path).fault is None
+
+    assert head is not None
+    assert head.seq == 2
+
+
+def test_rows_that_waited_have_entries_too(path: Path) -> None:
+    with opened(path) as journal:
+        with closing(sqlite3.connect(path)) as holder:
+            holder.execute("BEGIN IMMEDIATE")
+            one_run(journal)
+            holder.execute("ROLLBACK")
+        one_run(journal)
+
+        assert check(path) == Verified(
+            entries=12, runs=2, pruned=0, trimmed=0, older=0, fault=None
+        )  # fmt: skip
+
+
+def test_a_file_that_is_set_aside_takes_its_head_along(path: Path) -> None:
+    with opened(path) as journal:
+        one_run(journal)
+    path.write_bytes(b"This is no database. " * 1000)
+
+    with opened(path) as journal:
+        one_run(journal)
+
+    assert check(path).fault is None
+    assert path.with_name("runs.db.broken-1-head").exists()
+
+
+def test_a_journal_that_was_deleted_is_missed(path: Path) -> None:
+    with opened(path) as journal:
+        one_run(journal)
+    path.unlink()
+    with opened(path) as journal:
+        one_run(journal, calls=0)
+
+    assert "entries 5 to 6, the last ones, are missing" in fault(path)
+
+
+def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
+    prelude = (
+        "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
+        "from toolfold.execution.decisions import Decided, Revealed\n"
+        "from toolfold.execution.runs import Origin\n"
+        "path, most = Path(sys.argv[1]), int(sys.argv[2])\n"
+        "journal = Journal(path, days=30, max_bytes=most, code_bytes=1000)\n"
+        "def one_run():\n"
+        "    with journal.begin(Origin(), 'code') as run:\n"
+        "        run.reveal(Revealed(position=1, upstream='crm', kind='EMAIL', count=2))\n"
+        "        for number in range(5):\n"
+        "            with run.call('a.b', {'number': number}) as call:\n"
+        "                call.answer = 'x' * 500\n"
+        "        run.end(failure=None, reply='')\n"
+    )
+    command = [sys.executable, "-c", prelude + code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_that_write_one_file_make_one_chain(path: Path) -> None:
+    code = "with journal.opened():\n    for _ in range(40):\n        one_run()\n"
+    children = [python(code, path, 1 << 29) for _ in range(4)]
+    for child in children:
+        child.communicate(timeout=50)
+        assert child.returncode == 0
+
+    verified = check(path)
+    assert (verified.fault, verified.entries, verified.runs) == (None, 4 * 40 * 8, 160)
+    with closing(sqlite3.connect(path)) as connection:
+        signer = read_signer(path)
+        assert signer is not None
+        assert read_head(path, signer) == last_entry(connection)
+
+
+def kill_writers(path: Path, *, rounds: int, max_bytes: int) -> Verified:
+    """Kill two processes that write and prune, again and again, and verify each time."""
+    moments = random.Random(rounds)
+    code = (
+        "import threading, time\n"
+        "from toolfold.execution import journal as module\n"
+        "module._HOUR_S = 0.0\n"  # all runs may be pruned
+        "def prune():\n"
+        "    while True:\n"
+        "        journal.prune()\n"
+        "threading.Thread(target=prune, daemon=True).start()\n"
+        "with journal.opened():\n"
+        "    one_run()\n"
+        "    print('ready', flush=True)\n"
+        "    while True:\n"
+        "        one_run()\n"
+    )
+    verified = Verified(entries=0, runs=0, pruned=0, trimmed=0, older=0, fault=None)
+    for _ in range(rounds):
+        children = [python(code, path, max_bytes) for _ in range(2)]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        assert check(path).fault is None
+        for child in children:
+            time.sleep(moments.random() * 0.05)
+            os.kill(child.pid, signal.SIGKILL)
+            child.communicate()
+        verified = check(path)
+        assert verified.fault is None
+    return verified
+
+
+def test_killed_processes_are_no_alarm(path: Path) -> None:
+    assert kill_writers(path, rounds=3, max_bytes=1 << 29).entries > 0
+
+
+def test_killed_processes_are_no_alarm_while_runs_are_pruned(path: Path) -> None:
+    verified = kill_writers(path, rounds=3, max_bytes=200_000)
+    assert verified.pruned + verified.trimmed > 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("max_bytes", [300_000, 1 << 29])
+def test_killed_processes_are_never_an_alarm(path: Path, max_bytes: int) -> None:
+    kill_writers(path, rounds=100, max_bytes=max_bytes)
+
+
+def test_what_retention_deletes_is_no_alarm_and_counted(path: Path) -> None:
+    clock = Clock()
+    with opened(path, clock=clock) as journal:
+        one_run(journal)
+        long = journal.begin(Origin(), "goes on")
+        clock.now += 40 * DAY_S
+        young = one_run(journal)
+        long.end(failure=None, reply="late")
+        journal.prune()
+        verified = check(path)
+        one_run(journal)
+
+    assert verified == Verified(entries=7, runs=1, pruned=1, trimmed=7, older=0, fault=None)
+    assert check(path).fault is None
+    with tampering(path) as connection:
+        connection.execute("UPDATE beginnings SET code = 'x' WHERE id = ?", (young.id,))
+    assert "beginnings" in fault(path)
+
+
+def test_when_all_runs_are_deleted_the_log_goes_on(path: Path) -> None:
+    clock = Clock()
+    with opened(path, clock=clock) as journal:
+        for _ in range(300):
+            one_run(journal, calls=1)
+        clock.now += 40 * DAY_S
+        journal.prune()
+        verified = check(path)
+        one_run(journal)
+
+    assert verified == Verified(entries=1, runs=0, pruned=1, trimmed=1499, older=0, fault=None)
+    assert check(path).fault is None
+    assert check(path).entries == 7
+
+
+def test_pruning_does_not_hide_what_somebody_else_deleted(path: Path) -> None:
+    clock = Clock()
+    with opened(path, clock=clock) as journal:
+        one_run(journal)
+        one_run(journal)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM beginnings WHERE number = 1")
+
+    make_journal(path, clock=clock).prune()
+
+    assert "row of entry 1" in fault(path)
+
+
+def test_runs_from_before_the_log_are_counted(path: Path) -> None:
+    path.parent.mkdir()
+    older = database.Schema("the journal", 0x746F6C64, runsdb._STEPS[:3])
+    with closing(database.open_for_writing(path, older).connection) as connection:
+        for number in (1, 2):
+            connection.execute(
+                "INSERT INTO beginnings (id, began_at, client, request, project, process, code,"
+                " code_bytes) VALUES (?, 1.0, '', '', '', 1, '1', 1)",
+                (f"{number}",),
+            )
+        connection.execute(
+            "INSERT INTO calls VALUES (?, 'a.b', 'ok', '{}', 2, NULL, '1', 1, NULL, NULL, 1.0, 1)",
+            (ONE + 1,),
+        )
+
+    assert check(path) == Verified(entries=0, runs=0, pruned=0, trimmed=0, older=2, fault=None)
+    with opened(path) as journal:
+        one_run(journal)
+    assert check(path) == Verified(entries=6, runs=1, pruned=0, trimmed=0, older=2, fault=None)
+
+
+def test_decisions_and_reveals_come_back_as_they_were_written(path: Path) -> None:
+    with opened(path) as journal:
+        run = one_run(journal)
+        journal.decide(run.id, DECIDED)
+        connection = runsdb.open_for_reading(path)
+        assert connection is not None
+        with closing(connection):
+            events = happened(connection, run.id)
+
+        with pytest.raises(NotFound, match="toolfold runs"):
+            journal.decide("ffff", DECIDED)
+        assert check(path).entries == 7
+    assert [each.what for each in events] == [DECIDED, REVEALED, DECIDED]
+
+
+def test_a_decision_that_cannot_be_written_is_said_so(path: Path) -> None:
+    with opened(path) as journal:
+        run = one_run(journal)
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("DROP TABLE audit")
+        with pytest.raises(StoreError, match="cannot be written"):
+            journal.decide(run.id, DECIDED)
