@@ -117,6 +117,16 @@ class Shared:
     vaults: Vaults
 
 
+def journal_of(config: Config) -> Journal:
+    """Return the journal of a configuration, which nobody has opened."""
+    return Journal(
+        config.directories.data / "runs.db",
+        days=config.settings.journal_days,
+        max_bytes=config.settings.journal_bytes,
+        code_bytes=config.settings.limits.code_bytes,
+    )
+
+
 @asynccontextmanager
 async def running_shared(config: Config) -> AsyncIterator[Shared]:
     """Start what apps share; `config` is the one of the process itself."""
@@ -148,12 +158,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         return upstream
 
     upstreams = UpstreamPool(make)
-    journal = Journal(
-        config.directories.data / "runs.db",
-        days=settings.journal_days,
-        max_bytes=settings.journal_bytes,
-        code_bytes=settings.limits.code_bytes,
-    )
+    journal = journal_of(config)
     embedder = MiniLmEmbedder()
     parking = Parking(settings.parked_sessions, idle_s=settings.parked_s)
     going = GoingRuns()

@@ -16,6 +16,7 @@ from toolfold.config.database import Schema, open_for_writing
 from toolfold.config.keyfile import read_key
 from toolfold.config.settings import Config
 from toolfold.errors import NotFound, StoreError
+from toolfold.execution.decisions import Action, Decided
 
 State = Literal["pending", "approved", "rejected"]
 
@@ -283,4 +284,16 @@ def approvals_of(config: Config) -> Approvals:
     """Return the approvals of a configuration."""
     return Approvals(
         config.directories.data / "approvals.db", valid_s=config.settings.limits.approval_s
+    )
+
+
+def decided(approval: Approval, action: Action, *, by: str) -> Decided:
+    """Return what the journal is told of a decision."""
+    return Decided(
+        position=approval.position,
+        tool=approval.tool,
+        rule=approval.rule,
+        action=action,
+        by=by,
+        arguments_sha256=approval.arguments_sha256,
     )

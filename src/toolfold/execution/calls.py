@@ -15,6 +15,7 @@ from toolfold.errors import BadCall, NeedsApproval, Rejected, RunError, Toolfold
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.concealing import Concealing, Outgoing
+from toolfold.execution.decisions import Revealed
 from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.guarding import Guard
 from toolfold.execution.journal import JournaledCall, JournaledRun
@@ -155,7 +156,7 @@ class Calls:
         await self._admitted(tool, journaled, outgoing)
         if not tool.listed.read_only:
             journaled.intend()
-        self.concealing.note(tool.path, outgoing)
+        self._note_revealed(tool.server, journaled, outgoing)
         self._under_way += 1
         try:
             return await self._answer(tool, outgoing.arguments, _origin(journaled))
@@ -174,6 +175,13 @@ class Calls:
         self._catalog.observe(tool, Answer(value, answer.size))
         await self._following.learn(tool.server, origin, value, answer.size)
         return value
+
+    def _note_revealed(self, server: str, journaled: JournaledCall, outgoing: Outgoing) -> None:
+        """Write down that a server is about to be sent personal data: of which kind, never what."""
+        for kind, count in (outgoing.kinds or {}).items():
+            self._journaled.reveal(
+                Revealed(position=journaled.position, upstream=server, kind=kind, count=count)
+            )
 
     async def _admitted(self, tool: Tool, journaled: JournaledCall, outgoing: Outgoing) -> None:
         """Ask the policy; of a call that it does not let pass the journal says nothing was done."""
@@ -198,7 +206,7 @@ class Calls:
         name = str(journaled.arguments["server"])
         server = self._catalog.servers.get(name, name)
         outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
-        self.concealing.note(READ, outgoing)
+        self._note_revealed(server, journaled, outgoing)
         keep = self._following.keep(server, _origin(journaled), self._keeping)
         keep = self.concealing.keep(server, keep)
         with self.concealing.errors(server):

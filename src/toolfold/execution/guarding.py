@@ -4,8 +4,9 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import anyio
@@ -23,12 +24,14 @@ from toolfold.errors import (
     Rejected,
 )
 from toolfold.execution.approvals import Approval, Approvals, Wanted
+from toolfold.execution.decisions import Action as DecidedAction
+from toolfold.execution.decisions import Decided
 from toolfold.execution.runs import Origin
 from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import JsonObject
 from toolfold.policy.decide import Decision, Policy, ToolFacts, decide, is_always_denied
 from toolfold.policy.files import PolicyFiles
-from toolfold.policy.rules import Action
+from toolfold.policy.rules import BUILTIN, Action
 
 DEFAULT_MOST: Final = 100
 """How many calls an approval covers where the user names no other number."""
@@ -70,7 +73,14 @@ class RunFacts:
 class Guard:
     """Decides about the calls of one run: one question for each tool, however many calls."""
 
-    def __init__(self, policy: Policy, approvals: Approvals, run: RunFacts) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        approvals: Approvals,
+        run: RunFacts,
+        on_decide: Callable[[Decided], None] = lambda _decided: None,
+    ) -> None:
+        self._on_decide = on_decide
         self.ask: Ask | None = None
         self.tier: Tier = "monty"
         self.clock: PausableClock | None = None
@@ -103,7 +113,9 @@ class Guard:
         real = arguments if sent is None else sent
         count = self._counts[tool.path]
         decision = decide(self._policy, facts_of(tool), real, count, tainted=tainted)
+        note = partial(self._note, tool.path, arguments, position, decision)
         if decision.action is Action.DENY:
+            note("deny")
             raise Denied(
                 f"{tool.path} was not called: a rule forbids it, {decision.why}. Do without it, "
                 "or ask the user to change the rule."
@@ -111,7 +123,41 @@ class Guard:
         if decision.action is Action.ASK:
             asked = self._tools.setdefault(tool.path, _Asked(tool.path))
             with asked.waiting(arguments):
-                await self._have_approved(asked, arguments, position, decision)
+                await self._noted(note, self._have_approved(asked, arguments, position, decision))
+        elif decision.rule is not None and decision.rule.origin != BUILTIN[0].origin:
+            note("allow")
+
+    async def _noted(self, note: Callable[[DecidedAction], None], asking: Awaitable[None]) -> None:
+        """Write down what became of a question."""
+        try:
+            await asking
+        except NeedsApproval:
+            note("ask")
+            raise
+        except Rejected:
+            note("rejected")
+            raise
+        note("approved")
+
+    def _note(
+        self,
+        tool: str,
+        arguments: JsonObject,
+        position: int,
+        decision: Decision,
+        action: DecidedAction,
+    ) -> None:
+        is_rule = action in {"allow", "deny", "ask"}
+        self._on_decide(
+            Decided(
+                position=position,
+                tool=tool,
+                rule=decision.why,
+                action=action,
+                by="policy" if is_rule else "user",
+                arguments_sha256=_hash(arguments),
+            )
+        )
 
     def note_replayed(self, tool: str, position: int) -> None:
         """Count a call that an earlier attempt has made."""

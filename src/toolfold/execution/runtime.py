@@ -242,7 +242,7 @@ class Runtime:
     ) -> RunResult:
         clock = _Clock()
         try:
-            guard = self._guard(journaled.id, told)
+            guard = self._guard(journaled, told)
             plan = await self._plan(code)
             clock.lap("plan_ms")
             feed = await self._feeder.feed(plan)
@@ -296,7 +296,7 @@ class Runtime:
         taint = self._taints.of(held.info.name, has_state=has_state)
         return Following(taint, self._taints.untrusted)
 
-    def _guard(self, run_id: str, told: "_Told") -> Guard:
+    def _guard(self, journaled: JournaledRun, told: "_Told") -> Guard:
         """Return who decides about calls.
 
         Raises:
@@ -306,9 +306,11 @@ class Runtime:
             policy = self._trust.rules.policy(told.origin.client)
         except ConfigError as error:
             raise CodeRejected(f"Nothing was run. {error}") from error
-        first = told.replay.first if told.replay else run_id
-        run = RunFacts(first=first, attempt=run_id, origin=told.origin, scope=self._trust.scope)
-        return Guard(policy, self._trust.approvals, run)
+        first = told.replay.first if told.replay else journaled.id
+        run = RunFacts(
+            first=first, attempt=journaled.id, origin=told.origin, scope=self._trust.scope
+        )
+        return Guard(policy, self._trust.approvals, run, journaled.decide)
 
     async def _plan(self, code: str) -> Plan:
         """Read the code: beside the event loop where it is so long that others would wait."""

@@ -6,13 +6,14 @@ import sys
 from argparse import Namespace
 from datetime import UTC, datetime
 
-from toolfold.app import App
+from toolfold.app import App, journal_of
 from toolfold.config.faults import shown
 from toolfold.config.settings import Config
 from toolfold.entrypoints.commands.local import print_result, with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import ConfigError
-from toolfold.execution.approvals import Approval, Approvals, approvals_of
+from toolfold.execution.approvals import Approval, Approvals, approvals_of, decided
+from toolfold.execution.decisions import Action
 from toolfold.execution.runs import Origin
 
 _SHOWN_CHARS = 500
@@ -32,6 +33,7 @@ def approve(arguments: Namespace) -> int:
         print("Nothing was decided.")
         return 1
     approvals.decide(approval.id, "approved", most=arguments.most, by="a terminal")
+    _write_down(config, approval, "approved")
     if arguments.always:
         approvals.allow_always(config.namespace, approval.tool)
     if approval.waits_alive:
@@ -50,12 +52,19 @@ def _go_on(arguments: Namespace, config: Config, approval: Approval) -> int:
 
 def reject(arguments: Namespace) -> int:
     """Refuse what a run wants to do."""
-    approvals = approvals_of(config_of(arguments))
+    config = config_of(arguments)
+    approvals = approvals_of(config)
     approval = approvals.find(arguments.run)
     _describe(approval)
     approvals.decide(approval.id, "rejected", most=0, by="a terminal")
+    _write_down(config, approval, "rejected")
     print(f"Rejected. {approval.tool} is not called; the model is told when it asks for the run.")
     return 0
+
+
+def _write_down(config: Config, approval: Approval, action: Action) -> None:
+    """Have the journal say what was decided, and by whom."""
+    journal_of(config).decide(approval.attempt, decided(approval, action, by="a terminal"))
 
 
 def _list(arguments: Namespace, approvals: Approvals) -> int:

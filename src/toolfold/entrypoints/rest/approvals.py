@@ -8,7 +8,7 @@ import anyio.to_thread
 from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
 from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.errors import Denied
-from toolfold.execution.approvals import Approval, approvals_of
+from toolfold.execution.approvals import Approval, approvals_of, decided
 from toolfold.execution.guarding import DEFAULT_MOST
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
@@ -79,6 +79,8 @@ async def _approve(visit: Visit, arguments: JsonObject) -> Json:
     approvals, config = approvals_of(visit.app.config), visit.app.config
     most = arguments.get("most", DEFAULT_MOST)
     approvals.decide(approval.id, "approved", most=int(str(most)), by="REST")
+    journal = visit.app.shared.journal
+    journal.decide(approval.attempt, decided(approval, "approved", by="REST"))
     if arguments.get("always"):
         approvals.allow_always(config.namespace, approval.tool)
     origin = Origin(client=approval.client, project=approval.project)
@@ -88,6 +90,8 @@ async def _approve(visit: Visit, arguments: JsonObject) -> Json:
 async def _reject(visit: Visit, arguments: JsonObject) -> Json:
     approval = _found(visit, arguments)
     approvals_of(visit.app.config).decide(approval.id, "rejected", most=0, by="REST")
+    journal = visit.app.shared.journal
+    journal.decide(approval.attempt, decided(approval, "rejected", by="REST"))
     return {"rejected": approval.tool}
 
 
