@@ -400,6 +400,7 @@ async def test_a_question_without_an_answer_is_asked_again(
     assert log(tmp_path) == ["start", "note before", "sign a will accept"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("mode", MODES)
 async def test_time_in_which_a_person_thinks_counts_for_no_clock_of_the_run(

@@ -3,6 +3,7 @@
 import json
 import stat
 
+import pytest
 from machine import Machine, realistic
 
 
@@ -22,6 +23,7 @@ def len_of(path: object) -> int:
     return len(str(path))
 
 
+@pytest.mark.soak
 def test_a_large_file_can_be_synced_and_uninstalled_however_often_it_changed(
     machine: Machine,
 ) -> None:

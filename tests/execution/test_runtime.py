@@ -6,6 +6,7 @@ NULL = {"null": test_server("null")}
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.soak
 async def test_five_thousand_calls_succeed_by_default(running: MakeApp) -> None:
     async with running(NULL) as toolfold:
         result = await toolfold.run(
