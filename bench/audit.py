@@ -1,9 +1,8 @@
 """Measure what the audit log costs: rows and runs with it and without it, in turns.
 
 A row is one call of a tool, as the journal writes it. The run is the 51-call job over a real
-server.
-Without the log means that the triggers are gone, and that no head is moved as runs end; all else
-is the same.
+server. Without the log means that the triggers are gone, and that no head is moved as runs end; all
+else is the same.
 """
 
 import argparse
