@@ -191,7 +191,7 @@ async def test_an_image_that_a_tool_returned_can_be_shown(running: MakeApp) -> N
 
     assert [block.type for block in result.content] == ["text", "image"]
     assert json.loads(text_of(result))["mime_type"] == "image/png"
-    assert "an image that a tool returned in this run" in text_of(forged)
+    assert "an image that a tool returned, or the path of one" in text_of(forged)
     assert "camera.fail failed: The printer is on fire." in text_of(failed)
 
 

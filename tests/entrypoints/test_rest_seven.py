@@ -18,7 +18,9 @@ from toolfold.tokens import count_tokens
 SEVEN = [
     "github", "slack", "notion", "salesforce", "google-workspace", "atlassian", "playwright",
 ]  # fmt: skip
-BUILT_IN = {"skills", "memory", "events", "graph", "documents", "consolidation"}
+BUILT_IN = {
+    "skills", "memory", "events", "graph", "documents", "consolidation", "workspace",
+}  # fmt: skip
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"
     "response_headers_conformance,response_schema_conformance,negative_data_rejection,"

@@ -1,7 +1,9 @@
 """What a program leaves behind in its session: the names that its top level binds."""
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,7 +24,9 @@ class Bindings:
     imports: Mapping[str, str] = field(default_factory=dict)
     """By name, the statement that imports it."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """By name, the text of a function or a class."""
+    """By name, the text of a function or a class that stands at the top level."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """By name, the text of an assignment of what cannot change."""
 
     def after(self, later: "Bindings") -> "Bindings":
         """Return what there is after a later program."""
@@ -31,7 +35,12 @@ class Bindings:
             names=names,
             imports=_merged(self.imports, later.imports, later.names),
             definitions=_bounded(_merged(self.definitions, later.definitions, later.names)),
+            constants=_bounded(_merged(self.constants, later.constants, later.names)),
         )
+
+    def in_doubt(self) -> "Bindings":
+        """Return them as a program leaves them that did not come to its end: names, no texts."""
+        return Bindings(names=self.names, imports=self.imports)
 
     def used_by(self, plan: Plan) -> "Bindings":
         """Return those that a program may use, with what the functions among them use."""
@@ -48,6 +57,7 @@ class Bindings:
             names=kept,
             imports={name: self.imports[name] for name in kept if name in self.imports},
             definitions={name: self.definitions[name] for name in kept if name in self.definitions},
+            constants={name: self.constants[name] for name in kept if name in self.constants},
         )
 
     def _named_in(self, name: str) -> list[str]:
@@ -71,12 +81,14 @@ class Bindings:
 
     def source(self) -> str:
         """Return the imports, functions and classes as one text."""
-        return "\n".join([*self.imports.values(), *self.definitions.values()])
+        texts = (self.imports, self.constants, self.definitions)
+        return "\n".join(text for each in texts for text in each.values())
 
     def prelude(self) -> str:
         """Declare the names for the type checker."""
-        values = [name for name in self.names if name not in self.imports]
-        lines = list(self.imports.values())
+        imports = {name: text for name, text in self.imports.items() if not _is_of_skills(text)}
+        values = [name for name in self.names if name not in imports]
+        lines = list(imports.values())
         if values:
             lines += ["from typing import Any as _Any", "def _any() -> _Any: ..."]
             lines += [f"{name} = _any()" for name in values]
@@ -108,28 +120,67 @@ def bindings(plan: Plan) -> Bindings:
     """Return what the top level of a program binds, whether or not it gets so far."""
     names: dict[str, None] = {}
     imports: dict[str, str] = {}
-    definitions: dict[str, str] = {}
     for node in _top_level(plan.nodes[0]):
         for name in _bound_by(node):
             names[name] = None
             imports.pop(name, None)
-            definitions.pop(name, None)
-        match node:
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                definitions[name] = _text(node)
-            case ast.Import(names=aliases):
-                for alias in aliases:
-                    imports[_bound_name(alias)] = ast.unparse(ast.Import([alias]))
-            case ast.ImportFrom(module=module, names=aliases, level=level):
-                for alias in aliases:
-                    imports[_bound_name(alias)] = ast.unparse(
-                        ast.ImportFrom(module, [alias], level)
-                    )
-    return Bindings(tuple(names), imports, _bounded(definitions))
+        imports |= _imported(node)
+    for node in plan.nodes:
+        if isinstance(node, ast.Global):
+            names |= dict.fromkeys(node.names)
+    counts = Counter(name for node in _top_level(plan.nodes[0]) for name in _bound_by(node))
+    once = {name for name in names if counts[name] == 1}
+    return Bindings(
+        tuple(names),
+        imports,
+        definitions=_bounded(_texts(plan, once, _defined)),
+        constants=_bounded(_texts(plan, once, _constant)),
+    )
+
+
+def _texts(
+    plan: Plan, names: Collection[str], name_of: Callable[[ast.stmt], str | None]
+) -> dict[str, str]:
+    """Return the texts of statements that stand at the top level itself, and bind a name once."""
+    root = plan.nodes[0]
+    body = root.body if isinstance(root, ast.Module) else []
+    found = ((name_of(node), node) for node in body)
+    return {name: _text(node) for name, node in found if name is not None and name in names}
+
+
+def _defined(node: ast.stmt) -> str | None:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case _:
+            return None
+
+
+def _constant(node: ast.stmt) -> str | None:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant()):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Tuple(elts=parts)):
+            return name if all(isinstance(part, ast.Constant) for part in parts) else None
+        case _:
+            return None
+
+
+def _imported(node: ast.AST) -> dict[str, str]:
+    match node:
+        case ast.Import(names=aliases):
+            return {_bound_name(each): ast.unparse(ast.Import([each])) for each in aliases}
+        case ast.ImportFrom(module=module, names=aliases, level=level):
+            return {
+                _bound_name(each): ast.unparse(ast.ImportFrom(module, [each], level))
+                for each in aliases
+            }
+        case _:
+            return {}
+
+
+def _is_of_skills(statement: str) -> bool:
+    return re.match(r"from skills\b", statement) is not None
 
 
 def _top_level(tree: ast.AST) -> Iterator[ast.AST]:

@@ -29,10 +29,8 @@ def {NAME}(key, ttl, fn):
     except Exception:
         {PUT}(key)
         raise
-    {PUT}(key, value)
-    return value
+    return {PUT}(key, value)
 """
-STUB: Final = "def cached(key: str, ttl: float, fn: object, /) -> _Cached: ..."
 
 _MOST_KEY_CHARS: Final = 200
 _MOST_ENTRIES: Final = 1_000
@@ -55,14 +53,16 @@ class Cache:
         self._kept.move_to_end(key)
         return [json.loads(text)]
 
-    def put(self, key: str, value: Json) -> None:
-        """Keep a value."""
+    def put(self, key: str, value: Json) -> Json:
+        """Keep a value, and return it as it will be found."""
         text = json.dumps(value)
         self._drop(key)
         self._kept[key] = self._clock(), text
         self._chars += len(text)
         while len(self._kept) > _MOST_ENTRIES or self._chars > _MOST_CHARS:
             self._drop(next(iter(self._kept)))
+        kept: Json = json.loads(text)
+        return kept
 
     def _drop(self, key: str) -> None:
         _, text = self._kept.pop(key, (0.0, ""))
@@ -78,7 +78,7 @@ class Caching:
 
     def get(self, arguments: JsonObject) -> Json:
         """Return what is kept, in a list; an empty one lets the code find out."""
-        found = self._cache.get(str(arguments["key"]), float(str(arguments["ttl"])))
+        found = self._cache.get(_key(arguments["key"]), float(str(arguments["ttl"])))
         self.go_on(found)
         return found
 
@@ -91,7 +91,7 @@ class Caching:
         """Keep what the code found out, if it did."""
         self._under_way = max(0, self._under_way - 1)
         if len(call.args) > 1:
-            self._cache.put(_key(call.args[0]), call.args[1])
+            return self._cache.put(_key(call.args[0]), call.args[1])
         return None
 
     def check(self, tool: Tool) -> None:
@@ -115,14 +115,14 @@ def arguments(call: GuestCall) -> JsonObject:
     """
     match call.args:
         case (key, (int() | float()) as ttl) if not isinstance(ttl, bool):
-            return {"key": _key(key), "ttl": ttl}
+            return {"key": key, "ttl": ttl}
     raise BadCall(
         "cached takes a key, a time in seconds and a function: cached('k', 60, lambda: …)"
     )
 
 
 def _key(key: Json) -> str:
-    text = key if isinstance(key, str) else json.dumps(key, sort_keys=True)
+    text = json.dumps(key, sort_keys=True)
     if len(text) > _MOST_KEY_CHARS:
         raise BadCall(f"A key of cached() has at most {_MOST_KEY_CHARS} characters.")
     return text

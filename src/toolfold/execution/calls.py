@@ -123,6 +123,7 @@ class Calls:
         if tool.path == SAVE:
             journaled.arguments = with_source(journaled.arguments, self._definition_of)
         self._caching.check(tool)
+        journaled.is_reading = tool.listed.read_only
         if (answered := self._replayed(journaled)) is not None:
             value: Json = answered.value
             return value
@@ -136,6 +137,7 @@ class Calls:
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = read_arguments(call)
+        journaled.is_reading = True
         if (answered := self._replayed(journaled)) is not None:
             value: Json = answered.value
             return value
@@ -149,7 +151,12 @@ class Calls:
         if self._replay is None:
             return None
         try:
-            answered = self._replay.answer(journaled.position, journaled.tool, journaled.arguments)
+            answered = self._replay.answer(
+                journaled.position,
+                journaled.tool,
+                journaled.arguments,
+                is_reading=journaled.is_reading,
+            )
         except ToolfoldError:
             journaled.is_replayed = True
             raise

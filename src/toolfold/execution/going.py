@@ -82,7 +82,8 @@ class GoingRuns:
         async def go() -> None:
             try:
                 with run.scope:
-                    run.result = await work(note, ask and _unless_left(run, ask))
+                    result = await work(note, ask and _unless_left(run, ask))
+                    run.result = None if run.is_left else result  # the journal has it
             except ToolfoldError as error:
                 run.error = error
             except Exception:  # noqa: BLE001  # the loop of a background task
@@ -126,7 +127,9 @@ class GoingRuns:
             await self.stop(run)
             raise
         if is_over:
-            return run.outcome()
+            result = run.outcome()
+            run.result = None
+            return result
         run.is_left = True
         return run
 

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -20,6 +21,8 @@ import anyio.to_thread
 
 from toolfold.catalog.definitions import Listing
 from toolfold.config.database import is_damage
+from toolfold.config.locks import try_lock
+from toolfold.config.processes import is_alive_since
 from toolfold.errors import NotFound, StoreError, ToolfoldError, UpstreamTimedOut
 from toolfold.execution.books import Books, Offer
 from toolfold.execution.packing import has_tuples, pack
@@ -35,6 +38,7 @@ from toolfold.execution.runs import (
     Run,
     Start,
     find,
+    find_following,
     find_latest,
 )
 from toolfold.execution.runsdb import RESUMING, open_for_reading, open_for_writing, prune
@@ -67,6 +71,8 @@ _SETTLED: Final = [
     for table in RESUMING
 ]
 _MOST_READINGS: Final = 100_000
+_MOST_READ_BYTES: Final = 1 << 20
+_MOST_WHOLE_BYTES: Final = 64 << 20
 _PROGRESS_S: Final = 0.5
 
 _NOTHING: Final[tuple[str | None, int | None, str | None]] = None, None, None
@@ -102,6 +108,7 @@ class Journal:
         self._rows = RowWriter(path, clock=clock)
         self._books = Books(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
+        self._active: set[str] = set()
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -163,11 +170,17 @@ class Journal:
             raise StoreError(f"{self._path}: {error}") from error
 
     def begin(
-        self, origin: Origin, code: str, *, kind: Kind = "code", start: Start = ANYWHERE
+        self,
+        origin: Origin,
+        code: str,
+        *,
+        kind: Kind = "code",
+        start: Start = ANYWHERE,
+        run_id: str = "",
     ) -> "JournaledRun":
-        """Write down that a run begins."""
+        """Write down that a run begins, under a new id unless it has one already."""
         now = self._clock()
-        run_id = f"{int(now):08x}{secrets.token_hex(4)}"
+        run_id = run_id or self.new_id()
         asked = map(_name, (origin.client, origin.request, origin.project))
         kept = _kept(code, self._code_bytes)
         row = (run_id, now, *asked, os.getpid(), kind, *kept, *start)
@@ -177,7 +190,44 @@ class Journal:
         if kept[2] is not None and kind == "code":
             self._books.count(place, _own_number, "written", code_text(code))
         writer = _RunWriter(place, self._rows, self._books)
-        return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock)
+        self._active.add(run_id)
+        ended = partial(self._active.discard, run_id)
+        return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+
+    def is_under_way(self, run: Run) -> bool:
+        """Whether a run has not ended, and its process works on it still."""
+        if run.ending is not None:
+            return False
+        if run.process == os.getpid():
+            return run.id in self._active
+        return is_alive_since(run.process, run.began_at)
+
+    @contextmanager
+    def claimed(self, run_id: str) -> Iterator[bool]:
+        """Be the only one, of all processes, that goes on with a run; tell whether one is."""
+        directory = self._path.with_name("resuming")
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / f"{run_id}.lock"
+        with path.open("a") as lock:
+            is_ours = try_lock(lock.fileno()) and os.fstat(lock.fileno()).st_nlink > 0
+            try:
+                yield is_ours
+            finally:
+                if is_ours:
+                    path.unlink(missing_ok=True)
+
+    def new_id(self) -> str:
+        """Return an id that no run has."""
+        return f"{int(self._clock()):08x}{secrets.token_hex(4)}"
+
+    def following(self, run_id: str) -> Run:
+        """Return the newest of the runs that went on with a run, or that itself.
+
+        Raises:
+            NotFound: There is none.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, find_following)
 
     def latest(self, client: str, request: str) -> Run | None:
         """Return the newest run of that origin with its calls, whether it ended or not.
@@ -250,8 +300,10 @@ class JournaledRun:
         *,
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.id = run_id
+        self._on_end = on_end
         self._writer = writer
         self._soon = soon
         self._clock = clock
@@ -259,6 +311,7 @@ class JournaledRun:
         self._waiting: list[JournaledCall] = []
         self._readings: list[float] = []
         self._readings_written = 0
+        self._whole_bytes = 0
         self._progress_at = float("-inf")
 
     def __enter__(self) -> "JournaledRun":
@@ -311,6 +364,7 @@ class JournaledRun:
 
     def end(self, *, failure: str | None, reply: str) -> None:
         """Write how the run ended: the kind of failure if there was one, and what was replied."""
+        self._on_end()
         self._write_calls()
         kept = _kept(reply)
         self._writer.insert(_END, (self._clock(), failure, *kept), _own_number)
@@ -331,10 +385,18 @@ class JournaledRun:
         self._write_readings()
         for call in written:
             self._writer.insert(_CALL, call.row(), call.key)
-            if (whole := call.whole()) is not None:
+            whole = call.whole()
+            if whole is not None and self._has_room(call, len(whole)):
                 self._writer.insert(_WHOLE, (whole,), call.key)
             for part, text in call.cut.items():
                 self._writer.count(call.key, part, text)
+
+    def _has_room(self, call: "JournaledCall", size: int) -> bool:
+        """Whether an answer is kept whole: what was only read can be read again."""
+        if call.is_reading and size > _MOST_READ_BYTES:
+            return False
+        self._whole_bytes += size
+        return self._whole_bytes <= _MOST_WHOLE_BYTES
 
     def _write_readings(self) -> None:
         count = len(self._readings)
@@ -351,7 +413,8 @@ class JournaledCall:
     """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
 
     __slots__ = ("_began", "_duration_s", "_error", "_outcome", "_raised", "_run", "_started_at",
-                 "answer", "arguments", "cut", "is_replayed", "position", "tool")  # fmt: skip
+                 "answer", "arguments", "cut", "is_reading", "is_replayed", "position",
+                 "tool")  # fmt: skip
 
     def __init__(
         self,
@@ -365,6 +428,8 @@ class JournaledCall:
         self.cut: dict[str, str] = {}
         """What the row does not have whole, by the names that the ledger has for it."""
         self.position = position
+        self.is_reading = False
+        """Whether the tool only reads."""
         self.is_replayed = False
         """Whether an earlier attempt of the run has made it, and written it down."""
         self.tool = tool

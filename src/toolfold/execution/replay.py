@@ -7,7 +7,8 @@ that nothing is done twice; the first that is not written down is made.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -21,6 +22,8 @@ Decision = Literal["ask", "repeat", "skip"]
 
 _SHOWN_CHARS: Final = 300
 _MOST_ATTEMPTS: Final = 50
+_NOWHERE: Final = -1
+_CLOCK_SLACK_S: Final = 0.002  # a call ends a moment after its answer is there
 
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, separators=(",", ":")
@@ -110,7 +113,11 @@ def _add(recorded: Recorded, connection: sqlite3.Connection, attempt: Run) -> No
 
 
 class Replay:
-    """Answers the calls of one attempt from those before it."""
+    """Answers the calls of one attempt from those before it.
+
+    Where no two of them had been under way together, each must be the same call in the same place.
+    Else their order was a matter of time: there each is answered by the first of its like.
+    """
 
     def __init__(self, recorded: Recorded, *, decision: Decision = "ask") -> None:
         self.run = recorded.run
@@ -120,6 +127,7 @@ class Replay:
         self._recorded = recorded
         self._decision = decision
         self._readings = iter(recorded.readings)
+        self._left = _by_likeness(recorded) if _overlap(recorded.calls.values()) else None
 
     @property
     def doubts(self) -> list[Doubt]:
@@ -132,52 +140,108 @@ class Replay:
             return []
         return [doubt for doubt in self.doubts if not may_repeat(doubt.tool)]
 
-    def answer(self, position: int, tool: str, arguments: JsonObject) -> "Answered | None":
+    def left_over(self) -> list[Doubt]:
+        """Return the calls that were made and not asked for again."""
+        return [
+            _described(self._recorded, position)
+            for positions in (self._left or {}).values()
+            for position in positions
+        ]
+
+    def answer(
+        self, position: int, tool: str, arguments: JsonObject, *, is_reading: bool = False
+    ) -> "Answered | None":
         """Return how a call was answered; None if it has to be made.
 
         Raises:
             RunError: The run does not do what it did.
             UpstreamError: It failed, and does again.
         """
-        call = self._recorded.calls.get(position)
+        place = self._place(position, tool, arguments)
+        call = self._recorded.calls.get(place)
         if call is None:
-            return self._in_doubt(position, tool, arguments)
-        self._compare(call.position, (call.tool, call.arguments.head), (tool, arguments))
-        self.answered += 1
-        whole = self._recorded.wholes.get(position)
+            return self._in_doubt(place)
+        whole = self._recorded.wholes.get(place)
         if call.outcome == "failed":
+            self.answered += 1
             kind: type[UpstreamError] = UpstreamTimedOut if whole else ToolFailed
             raise kind(call.error or "")
+        if whole is None and call.answer and not call.answer.is_whole:
+            if is_reading:
+                return None
+            raise RunError(
+                f"The run cannot be resumed: what {Doubt(place, tool, call.arguments.head)} "
+                "answered was too large to be kept."
+            )
+        self.answered += 1
         if whole is not None:
             return Answered(unpack(json.loads(whole)))
         return Answered(json.loads(call.answer.head) if call.answer else None)
 
-    def _in_doubt(self, position: int, tool: str, arguments: JsonObject) -> "Answered | None":
-        doubt = self._recorded.doubts.get(position)
-        if doubt is None:
-            return None
-        self._compare(position, (doubt.tool, doubt.arguments), (tool, arguments))
-        if self._decision == "skip":
+    def _place(self, position: int, tool: str, arguments: JsonObject) -> int:
+        """Return the place of the call that this one was; one that nobody has if it is new."""
+        text = _encode(arguments)
+        if self._left is not None:
+            alike = self._left.get(_likeness(tool, text))
+            return alike.popleft() if alike else _NOWHERE
+        recorded = self._recorded
+        if position in recorded.calls or position in recorded.doubts:
+            was = _described(recorded, position)
+            if _likeness(tool, text) != _likeness_at(recorded, position):
+                raise RunError(
+                    f"The run cannot be resumed: the first time it made {was}; now it would make "
+                    f"{Doubt(position, tool, text)}. Nothing more was called. What it did before "
+                    f"is in `toolfold runs {self.run.id}`."
+                )
+        return position
+
+    def _in_doubt(self, place: int) -> "Answered | None":
+        if self._decision == "skip" and place in self._recorded.doubts:
             self.answered += 1
             return Answered(None)
         return None
-
-    def _compare(self, position: int, then: tuple[str, str], now: tuple[str, JsonObject]) -> None:
-        tool, arguments = now[0], _encode(now[1])
-        sha256 = self._recorded.hashes.get(position)
-        written = hashlib.sha256(arguments.encode("utf-8", "replace")).hexdigest()
-        if tool != then[0] or (sha256 != written if sha256 else arguments != then[1]):
-            was = Doubt(position, *then)
-            raise RunError(
-                f"The run cannot be resumed: the first time it made {was}; now it would make "
-                f"{Doubt(position, tool, arguments)}. Nothing more was called. What it did "
-                f"before is in `toolfold runs {self.run.id}`."
-            )
 
     def read_clock(self, otherwise: Callable[[], float]) -> float:
         """Return what the clock said then, and the time when that is used up."""
         reading = next(self._readings, None)
         return otherwise() if reading is None else reading
+
+
+def _overlap(calls: Iterable[Call]) -> bool:
+    """Whether two calls had been under way together."""
+    end = float("-inf")
+    for call in sorted(calls, key=lambda call: call.started_at):
+        if call.started_at < end - _CLOCK_SLACK_S:
+            return True
+        end = max(end, call.started_at + call.duration_s)
+    return False
+
+
+def _by_likeness(recorded: Recorded) -> dict[str, deque[int]]:
+    """Return the places of all that was called, by what was called."""
+    places: dict[str, deque[int]] = {}
+    for position in sorted(recorded.calls.keys() | recorded.doubts.keys()):
+        places.setdefault(_likeness_at(recorded, position), deque()).append(position)
+    return places
+
+
+def _likeness(tool: str, arguments: str) -> str:
+    digest = hashlib.sha256(arguments.encode("utf-8", "replace")).hexdigest()
+    return f"{tool} {digest}"
+
+
+def _likeness_at(recorded: Recorded, position: int) -> str:
+    was = _described(recorded, position)
+    if digest := recorded.hashes.get(position):
+        return f"{was.tool} {digest}"
+    return _likeness(was.tool, was.arguments)
+
+
+def _described(recorded: Recorded, position: int) -> Doubt:
+    call = recorded.calls.get(position)
+    if call is None:
+        return recorded.doubts[position]
+    return Doubt(position, call.tool, call.arguments.head)
 
 
 @dataclass(frozen=True, slots=True)

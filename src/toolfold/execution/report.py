@@ -122,7 +122,7 @@ def success_text(
     text = "\n".join(part for part in parts if part)
     if not text:
         text = "The code ran and printed nothing. Print what you want to see, or end with it."
-    return _with_notes(text, waits)
+    return with_notes(text, waits)
 
 
 def _previewed(text: str, kept: Kept | None, room: int) -> str:
@@ -145,7 +145,7 @@ def failure_text(
     error = shorten(_error(outcome.failure, source, tier), 4_000)
     parts = [shorten(_printed(outcome), max_chars // 2), error]
     parts.append(completed_text(counts))
-    return _with_notes("\n".join(part for part in parts if part), waits)
+    return with_notes("\n".join(part for part in parts if part), waits)
 
 
 def rejection_text(findings: Iterable[Finding], source: str, *, missed: str | None = None) -> str:
@@ -229,7 +229,8 @@ def _printed(outcome: GuestOutcome) -> str:
     return text
 
 
-def _with_notes(text: str, waits: Iterable[str]) -> str:
+def with_notes(text: str, waits: Iterable[str]) -> str:
+    """Return a reply with what must be known besides."""
     return "\n".join([text, *(f"Note: {wait}" for wait in waits)])
 
 

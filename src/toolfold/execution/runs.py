@@ -55,8 +55,8 @@ class Start(NamedTuple):
     """With what a run begins."""
 
     session: str = ""
-    generation: int = 0
-    """How many runs had ended in that session."""
+    generation: str = ""
+    """Which variables that session had."""
     resumes: str = ""
     """The id of the run that it goes on with."""
 
@@ -181,6 +181,19 @@ def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = No
     more = ", and more" if len(rows) > _SHOWN_CANDIDATES else ""
     names = ", ".join(row[1] for row in rows[:_SHOWN_CANDIDATES])
     raise NotFound(f"Several runs have an id that begins with {prefix!r}: {names}{more}.")
+
+
+def find_following(connection: sqlite3.Connection, run_id: str) -> Run:
+    """Return the newest of the runs that went on with a run, or that itself.
+
+    Raises:
+        NotFound: There is no such run.
+    """
+    while row := connection.execute(
+        "SELECT id FROM beginnings WHERE resumes = ? ORDER BY number DESC LIMIT 1", (run_id,)
+    ).fetchone():
+        run_id = row[0]
+    return find(connection, run_id)
 
 
 def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Run | None:

@@ -12,6 +12,7 @@ from toolfold.sandbox.sandbox import GuestCall, GuestModule
 
 _LONGEST_WAIT_S: Final = 40.0
 _WAIT_S: Final = 30.0
+_ID_CHARS: Final = 16
 
 MODULE: Final = GuestModule(
     functions=("get", "resume", "stop"),
@@ -45,7 +46,13 @@ class RunsModule:
         if name not in MODULE.functions:
             raise NotFound(f"runs has {', '.join(MODULE.functions)}, not {call.function!r}.")
         run_id, wait_s = _arguments(call)
-        run = self._find(run_id, origin)
+        try:
+            run = self._journal.following(self._find(run_id, origin).id)
+        except NotFound:
+            going = self._going.find(run_id)
+            if going is None or going.client != origin.client or going.over.is_set():
+                raise
+            return {"id": run_id, "state": "waiting for its session"}
         if name == "resume":
             return await self._resume(run, origin, wait_s)
         if name == "stop":
@@ -53,9 +60,15 @@ class RunsModule:
         return await self._get(run, wait_s)
 
     def _find(self, run_id: str, origin: Origin) -> Run:
-        run = self._journal.find(run_id)
+        unknown = NotFound(f"There is no run {run_id[:40]!r} of yours; a whole id has 16 digits.")
+        if len(run_id) != _ID_CHARS:
+            raise unknown  # of beginnings, others would be told too
+        try:
+            run = self._journal.find(run_id)
+        except NotFound:
+            raise unknown from None
         if not may_see(run, origin):
-            raise NotFound(f"No run has an id that begins with {run_id!r}.")
+            raise unknown
         return run
 
     async def _get(self, run: Run, wait_s: float) -> Json:

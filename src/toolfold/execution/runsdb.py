@@ -81,8 +81,9 @@ _STEPS: Final = (
     (
         # With what a run began: to go on with it after its process died.
         "ALTER TABLE beginnings ADD COLUMN session TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE beginnings ADD COLUMN generation INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE beginnings ADD COLUMN generation TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE beginnings ADD COLUMN resumes TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX beginnings_by_first ON beginnings (resumes) WHERE resumes <> ''",
         # What a run is about to do, before it is done; answers that `calls` has not as they were;
         # what the clock said. All three go when the run has come to its own end.
         """

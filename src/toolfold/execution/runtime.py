@@ -14,15 +14,15 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.stubfiles import StubFiles
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import CodeRejected, InDoubt, RunCrashed, ToolfoldError
+from toolfold.errors import BadInput, CodeRejected, InDoubt, RunCrashed, ToolfoldError
 from toolfold.execution import caching, discovery_module, report, runs_module
-from toolfold.execution.bindings import bindings
+from toolfold.execution.bindings import Bindings, bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Answerers, Calls, OnProgress
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.keeping import Keeping
-from toolfold.execution.moving import pack_up, refuse_to_leave
+from toolfold.execution.moving import no_calls, pack_up, refuse_to_leave
 from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
 from toolfold.execution.recording import Recorder
@@ -55,6 +55,7 @@ from toolfold.workspace.workspace import Workspace
 
 _NOBODY = Origin()
 _LONG_CODE: Final = 16_384  # characters; a thread costs more than to read fewer
+_SHOWN_LEFT_OVER: Final = 5
 _NAMES: Final = frozenset({SHOW, PROGRESS, caching.GET, caching.PUT})
 
 
@@ -120,8 +121,9 @@ class Runtime:
             BadInput: No session can have that name.
             StoreError: Sessions cannot be kept.
         """
+        told = _Told(self._journal.new_id(), origin, on_progress, ask)
+        on_begin(told.run_id)  # also while it waits for its session
         async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as held:
-            told = _Told(origin, on_begin, on_progress, ask)
             return await self._in_session(code, held, told)
 
     async def resume(
@@ -141,20 +143,39 @@ class Runtime:
             InDoubt: Calls were under way that may not be repeated; `decision` says what to do.
             StateLost: The variables with which it began are not kept.
         """
-        replay = Replay(self._journal.recorded(run_id), decision=decision)
-        await self._settle_doubts(replay)
+        replay = await self._replay(run_id, decision)
+        told = _Told(self._journal.new_id(), origin, on_progress, ask, replay)
         start, code = replay.run.start, replay.run.code.head
-        told = _Told(origin, on_begin, on_progress, ask, replay)
-        if not start.session:
-            async with self._sessions.hold(None) as held:
+        again = (
+            self._sessions.hold_again(start.session, start.generation, replay.first)
+            if start.session
+            else self._sessions.hold(None)
+        )
+        with self._journal.claimed(replay.first) as is_ours:
+            if not is_ours:
+                raise BadInput(f"Somebody goes on with the run {replay.first} at this moment.")
+            on_begin(told.run_id)
+            async with again as held:
                 return await self._in_session(code, held, told)
-        again = self._sessions.hold_again(start.session, start.generation, replay.first)
-        async with again as held:
-            return await self._in_session(code, held, told)
+
+    async def _replay(self, run_id: str, decision: Decision) -> Replay:
+        """Return what is known of a run that can be gone on with, or of the last attempt at that.
+
+        Raises:
+            BadInput: It is under way.
+            NotFound: There is no such run, or nothing to go on with.
+            InDoubt: The user has to decide.
+        """
+        last = self._journal.following(self._journal.find(run_id).id)
+        if self._journal.is_under_way(last):
+            raise BadInput(f"The run {last.id} is under way: runs.get({last.id!r}) waits for it.")
+        replay = Replay(self._journal.recorded(last.id), decision=decision)
+        await self._settle_doubts(replay)
+        return replay
 
     async def _resuming(self, run: Run, origin: Origin) -> Work:
         """Return what goes on with a run for guest code, which decides nothing for the user."""
-        await self._settle_doubts(Replay(self._journal.recorded(run.id)))
+        await self._replay(run.id, "ask")
 
         async def work(on_begin: Begun, _ask: Ask | None) -> RunResult:
             return await self.resume(run.id, origin=origin, on_begin=on_begin)
@@ -180,9 +201,9 @@ class Runtime:
 
     async def _in_session(self, code: str, held: Held, told: "_Told") -> RunResult:
         first = told.replay.first if told.replay else ""
-        start = Start(held.info.name, held.info.runs, told.replay.run.id if told.replay else "")
-        with self._journal.begin(told.origin, code, start=start) as journaled:
-            told.on_begin(journaled.id)
+        resumes = told.replay.run.id if told.replay else ""
+        start = Start(held.info.name, held.info.generation, resumes)
+        with self._journal.begin(told.origin, code, start=start, run_id=told.run_id) as journaled:
             self._sessions.remember_start(held, journaled.id)
             result = await self._journaled(code, held, journaled, told)
             failure = result.error.kind if result.error else None
@@ -207,11 +228,11 @@ class Runtime:
             tier, findings = await self._examiner.examine(feed, bound, needs_cpython=needs_cpython)
             clock.lap("check_ms")
         except CodeRejected as rejection:
-            return _rejected(str(rejection), None, clock.times)
+            return _rejected(str(rejection), None, clock.times, held.notes)
         if findings:
             missed = self._examiner.missed(feed)
             text = report.rejection_text(findings, plan.source, missed=missed)
-            return _rejected(text, findings[0].line, clock.times)
+            return _rejected(text, findings[0].line, clock.times, held.notes)
         keeping = Keeping(self._workspace, journaled.id)
         calls = Calls(
             self._answerers,
@@ -224,9 +245,11 @@ class Runtime:
         )
         recorder = self._uses.recorder(feed, calls.call)
         try:
-            tier, outcome = await self._run_somewhere(feed, tier, calls, recorder, told.ask, held)
+            tier, outcome = await self._run_somewhere(
+                plan, feed, tier, calls, recorder, told.ask, held
+            )
         except CodeRejected as rejection:
-            return _rejected(str(rejection), None, clock.times)
+            return _rejected(str(rejection), None, clock.times, held.notes)
         except RunCrashed as crash:
             if self._tiers.has_cpython:
                 return _crashed(str(crash), clock.times)
@@ -254,8 +277,9 @@ class Runtime:
         """
         return await self._examiner.check_skill(skill)
 
-    async def _run_somewhere(  # all that a run is made of
+    async def _run_somewhere(  # noqa: PLR0913  # all that a run is made of
         self,
+        plan: Plan,
         feed: Feed,
         tier: Tier,
         calls: Calls,
@@ -276,7 +300,10 @@ class Runtime:
                 kept, state = "cpython", other
             else:  # the code is wrong in both: the session stays where it was
                 close_parked(other)
-        await self._sessions.keep(held, state, kept, bindings(feed.plan))
+        if held.is_kept:
+            bound = bindings(plan)
+            is_whole = outcome.failure is None
+            await self._sessions.keep(held, state, kept, bound if is_whole else bound.in_doubt())
         return tier, outcome
 
     async def _run(  # all that a run is made of
@@ -290,7 +317,8 @@ class Runtime:
     ) -> tuple[GuestOutcome, State | None]:
         """Run in one interpreter, after what must run before; return what is left of it too."""
         moves = tier == "cpython" and isinstance(held.state, Frozen)
-        before = [*(await self._moved(feed.plan, held) if moves else ()), *_helpers(feed)]
+        helpers = _helpers(feed, held.info.bindings)
+        moved = await self._moved(feed.plan, held) if moves else ()
         state = None if moves else held.state
         beginning = Beginning(state=state, seed=calls.seed, clock=calls.read_clock)
         names = _NAMES.union(*(self._examiner.aliases(plan) for plan in feed.plans))
@@ -301,8 +329,8 @@ class Runtime:
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
-            for program in before:
-                outcome = await session.run(program, calls.call, clock=clock)
+            for program in (*moved, *helpers):
+                outcome = await session.run(program, no_calls, clock=clock)
                 if outcome.failure is not None:
                     return outcome, None
             outcome = await run_feed(session, feed, on_call, clock)
@@ -377,7 +405,8 @@ def modules(catalog: Catalog) -> Modules:
     return ours | {module: factory(module) for module in catalog.modules}
 
 
-def _rejected(text: str, line: int | None, times: Times) -> RunResult:
+def _rejected(text: str, line: int | None, times: Times, notes: Iterable[str] = ()) -> RunResult:
+    text = report.with_notes(text, notes)
     error = RunFailure(kind="rejected", message=text, line=line)
     return RunResult(success=False, text=text, error=error, times=times)
 
@@ -389,18 +418,21 @@ def _crashed(text: str, times: Times) -> RunResult:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Who asked for a run, and whom to tell of it."""
+    """Which run it is, who asked for it, and whom to tell of it."""
 
+    run_id: str
     origin: Origin
-    on_begin: Begun
     on_progress: OnProgress
     ask: Ask | None
     replay: Replay | None = None
 
 
-def _helpers(feed: Feed) -> Iterable[Program]:
+def _helpers(feed: Feed, bound: Bindings) -> Iterable[Program]:
     """Return what a program uses that is guest code too, but not its own."""
-    if any(caching.NAME in plan.names for plan in feed.plans):
+    name = caching.NAME
+    is_named = any(name in plan.names for plan in feed.plans)
+    is_named = is_named or any(f"{name}(" in text for text in bound.definitions.values())
+    if is_named and name not in {*bound.names, *bindings(feed.plan).names}:
         yield Program(source=caching.SOURCE)
 
 
@@ -410,6 +442,8 @@ def _replayed(replay: Replay | None) -> Iterable[str]:
             f"This went on with run {replay.run.id}: {replay.answered} calls were answered as they "
             "were then, and not made again."
         )
+        for call in replay.left_over()[:_SHOWN_LEFT_OVER]:
+            yield f"The first time it also made {call}, which was not asked for again."
 
 
 class _Clock:

@@ -8,10 +8,12 @@ with the daemon.
 import hashlib
 import os
 import re
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -32,6 +34,8 @@ SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 _NAME: Final = re.compile(SESSION_NAME.strip("^$"))
 _SUFFIX: Final = ".session"
+_COPY: Final = re.compile(r".*\.\d+\.session")
+_LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
 _POLL_S: Final = 0.02
 _DAY_S: Final = 24 * 3600.0
 _MOST_BESIDE: Final = 1_000
@@ -49,6 +53,8 @@ class SessionInfo:
     used_at: float = 0.0
     runs: int = 0
     """How many have ended in it."""
+    generation: str = ""
+    """What tells its variables from those before and after; empty while it has none."""
     size_bytes: int = 0
     bindings: Bindings = field(default_factory=Bindings)
 
@@ -111,19 +117,15 @@ class Sessions:
         _check(name)
         async with self._having(name, waits=not may_go_beside) as is_ours:
             if is_ours:
-                held = self._load(name)
-                try:
+                async with self._loaded(name) as held:
                     yield held
-                finally:
-                    if held.state is not None and not isinstance(held.state, Frozen):
-                        self._parking.put_back(self._path(name), held.state)
                 return
         async with self._beside(name) as held:
             yield held
 
     @asynccontextmanager
-    async def hold_again(self, name: str, runs: int, first: str) -> AsyncIterator[Held]:
-        """Have a session as it was when the run `first` began in it, after `runs` others.
+    async def hold_again(self, name: str, generation: str, first: str) -> AsyncIterator[Held]:
+        """Have a session as it was when the run `first` began in it.
 
         If it has gone on since, it is a copy under another name.
 
@@ -132,21 +134,41 @@ class Sessions:
             StoreError: The directory cannot be used.
         """
         async with self._having(name, waits=False) as is_ours:
-            held = self._load(name) if is_ours else None
-            if held is not None and held.info.runs == runs:
-                yield held
+            if is_ours and self._generation(name) == generation:
+                async with self._loaded(name) as held:
+                    yield held
                 return
-        header, content = self._read_start(name, runs, first)
+        header, content = self._read_start(name, generation, first)
         async with self._beside(name) as held:
-            if runs:
+            if generation:
                 held.info = replace(_info(header), name=held.info.name)
                 held.state = _frozen(header, content)
             else:
                 held.info, held.state = SessionInfo(name=held.info.name), None
             yield held
 
-    def _read_start(self, name: str, runs: int, first: str) -> tuple[dict[str, Any], bytes]:
-        if not runs:
+    @asynccontextmanager
+    async def _loaded(self, name: str) -> AsyncIterator[Held]:
+        """Load a session that one has to oneself; a process that is not used waits again."""
+        path = self._path(name)
+        is_large = path.exists() and path.stat().st_size > _LARGE_BYTES
+        read = partial(self._read, name)
+        held = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
+        try:
+            yield held
+        finally:
+            if held.state is not None and not isinstance(held.state, Frozen):
+                self._parking.put_back(path, held.info.generation, held.state)
+
+    def _generation(self, name: str) -> str:
+        """Return which variables a session has now."""
+        try:
+            return _info(self._files.read(self._path(name))[0]).generation
+        except (FileNotFoundError, StateLost):
+            return ""
+
+    def _read_start(self, name: str, generation: str, first: str) -> tuple[dict[str, Any], bytes]:
+        if not generation:
             return {}, b""
         try:
             header, content = self._files.read(self._start(first), signed_as=self._path(name))
@@ -154,7 +176,8 @@ class Sessions:
             raise StateLost(
                 f"The variables that session {name!r} had when the run began are not kept."
             ) from None
-        if header["runs"] != runs or header["interpreter"] != self._interpreter:
+        is_it = header["generation"] == generation and header["tier"] == "monty"
+        if not is_it or header["interpreter"] != self._interpreter:
             raise StateLost(f"The variables of session {name!r} are not those it began with.")
         return header, content
 
@@ -198,6 +221,7 @@ class Sessions:
             created_at=held.info.created_at or now,
             used_at=now,
             runs=held.info.runs + 1,
+            generation=secrets.token_hex(8),
             size_bytes=len(content),
             bindings=held.info.bindings.after(bound),
         )
@@ -209,7 +233,7 @@ class Sessions:
             held.notes.append(f"The session's variables could not be kept: {error.strerror}.")
             return
         if not isinstance(state, Frozen):
-            self._parking.park(path, state)
+            self._parking.park(path, info.generation, state)
         held.info, held.state = info, state
         if info.runs == 1:
             await anyio.to_thread.run_sync(self._prune)
@@ -289,17 +313,28 @@ class Sessions:
         held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
         return held
 
-    def _load(self, name: str) -> Held:
-        """Return a session as it was left; what is lost of it is said in a note."""
-        path = self._path(name)
+    def _read(self, name: str) -> tuple[dict[str, Any], bytes] | StateLost | None:
         try:
-            header, content = self._files.read(path)
-            info = _info(header)
-            return Held(info=info, state=self._state(path, info, header, content))
+            return self._files.read(self._path(name))
         except FileNotFoundError:
-            return Held(info=SessionInfo(name=name))
+            return None
         except StateLost as error:
-            self._remove(path)
+            return error
+
+    def _load(self, name: str, read: tuple[dict[str, Any], bytes] | StateLost | None) -> Held:
+        """Return a session as it was left; what is lost of it is said in a note.
+
+        The file stays until something is kept in its place: every run until then says so.
+        """
+        if read is None:
+            return Held(info=SessionInfo(name=name))
+        try:
+            if isinstance(read, StateLost):
+                raise read
+            header, content = read
+            info = _info(header)
+            return Held(info=info, state=self._state(self._path(name), info, header, content))
+        except StateLost as error:
             lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
             return Held(info=SessionInfo(name=name), notes=[lost])
 
@@ -307,7 +342,7 @@ class Sessions:
         self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
     ) -> State:
         if info.tier == "cpython":
-            parked = self._parking.take(path)
+            parked = self._parking.take(path, info.generation)
             if parked is None:
                 raise StateLost(
                     f"{_listed(info.bindings.names)} lived in a CPython process, which ended "
@@ -363,15 +398,13 @@ class Sessions:
         return lock
 
     def _remove(self, path: Path) -> None:
-        parked = self._parking.take(path)
-        if parked is not None:
-            parked.close()
+        self._parking.forget(path)
         path.unlink(missing_ok=True)
 
     def _prune(self) -> None:
         """Remove the sessions that were not used for long, and the eldest while there are many."""
         oldest = self._clock() - self._limits.days * _DAY_S
-        for number, path in enumerate(self._by_age()):
+        for number, path in enumerate(self._by_worth()):
             if number < self._limits.most and path.stat().st_mtime >= oldest:
                 continue
             name = path.name.removesuffix(_SUFFIX)
@@ -384,13 +417,14 @@ class Sessions:
                 if start.stat().st_ctime < oldest:
                     start.unlink()
 
-    def _by_age(self) -> Iterator[Path]:
-        """Yield all files, the last used first."""
-        ages = []
+    def _by_worth(self) -> Iterator[Path]:
+        """Yield all files: copies that were made of busy sessions last, then by their last use."""
+        found = []
         for path in self._directory.glob(f"*{_SUFFIX}"):
             with suppress(OSError):
-                ages.append((-path.stat().st_mtime, path))
-        yield from (path for _, path in sorted(ages))
+                is_copy = _COPY.fullmatch(path.name) is not None
+                found.append((is_copy, -path.stat().st_mtime, path))
+        yield from (path for *_, path in sorted(found))
 
 
 def sessions_of(
@@ -434,10 +468,12 @@ def _header(info: SessionInfo, state: State) -> dict[str, Any]:
         "created_at": info.created_at,
         "used_at": info.used_at,
         "runs": info.runs,
+        "generation": info.generation,
         "size_bytes": info.size_bytes,
         "names": list(info.bindings.names),
         "imports": dict(info.bindings.imports),
         "definitions": dict(info.bindings.definitions),
+        "constants": dict(info.bindings.constants),
         "programs": frozen.programs,
         "awaited": {str(number): sorted(calls) for number, calls in frozen.awaited.items()},
     }
@@ -456,10 +492,12 @@ def _info(header: dict[str, Any]) -> SessionInfo:
         created_at=header["created_at"],
         used_at=header["used_at"],
         runs=header["runs"],
+        generation=header["generation"],
         size_bytes=header["size_bytes"],
         bindings=Bindings(
             names=tuple(header["names"]),
             imports=header["imports"],
             definitions=header["definitions"],
+            constants=header["constants"],
         ),
     )

@@ -2,9 +2,7 @@
 
 import dataclasses
 import json
-import os
 import sqlite3
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from toolfold.config.faults import shown
+from toolfold.config.processes import is_alive_since
 from toolfold.config.settings import load_config
 from toolfold.errors import ConfigError, NotFound, StoreError
 from toolfold.execution.runs import Call, Run, Text, find, newest
@@ -50,8 +49,6 @@ def _resume(arguments: Namespace, run_id: str) -> int:
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
     run = _read(lambda connection: find(connection, run_id))
-    if run is not None and run.ending is None and _is_alive(run.process):
-        raise NotFound(f"The run {run.id} is under way: process {run.process} is working on it.")
     return local.resume(arguments, run_id if run is None else run.id)
 
 
@@ -126,20 +123,7 @@ def _read(read: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
 def _state(run: Run) -> str:
     if run.ending:
         return run.ending.failure or "ok"
-    return "running" if _is_alive(run.process) else "lost"
-
-
-def _is_alive(process: int) -> bool:
-    """Whether such a process exists. Windows cannot be asked: there, signal 0 is Control-C."""
-    if sys.platform == "win32":
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return "running" if is_alive_since(run.process, run.began_at) else "lost"
 
 
 def _call_line(call: Call) -> str:

@@ -20,6 +20,7 @@ _OWN: Final[Mapping[str, str]] = {
     "documents": "files as notes",
     "consolidation": "tidy notes",
     "skills": "saved functions",
+    "workspace": "files",
 }
 """What is built in."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from toolfold.sandbox.failures import (
 )
 from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
+
+_log = logging.getLogger(__name__)
 
 _SLACK_NODES: Final = 64
 _QUESTIONS: Final = 256  # a thread waits for its answer before it asks again
@@ -263,6 +266,10 @@ class Conversation:
         call_id, question = self._questions.popleft()
         self._asked_bytes -= len(question.content)
         if self._has_ended or answering.cancelled():
+            return
+        if error := answering.exception():  # ours: the guest would wait for ever
+            _log.error("A question about files was not answered.", exc_info=error)
+            self.stop(CRASHED)
             return
         self._clock.wait()
         self.answer(call_id, answering.result())
