@@ -60,7 +60,7 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
-from toolfold.mounts import MODULE, built_in_tools
+from toolfold.mounts import built_in_tools
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
@@ -69,7 +69,7 @@ from toolfold.skills.book import Book
 from toolfold.skills.library import Library
 from toolfold.skills.places import open_library
 from toolfold.workspace.usage import Quota
-from toolfold.workspace.verbs import WorkspaceVerbs
+from toolfold.workspace.verbs import MODULE, WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
 
 _PATIENCE_S: Final = 2.0

@@ -6,6 +6,8 @@ from functools import partial
 from math import isfinite
 from typing import Final
 
+import anyio.lowlevel
+
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
@@ -25,6 +27,7 @@ from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
+from toolfold.workspace.verbs import MODULE as FILES
 
 OnProgress = Callable[[float, float | None, str], None]
 """Told of each call as it begins: how many there were, and which it is; or what guest code says of
@@ -67,6 +70,7 @@ class Calls:
         self.shown: list[Blob] = []
         self.ask: Ask | None = None
         self.files: Roots | None = None
+        self.settle_files: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         self._catalog = answerers.catalog
         self._discovery = answerers.discovery
         self._journaled = journaled
@@ -129,6 +133,8 @@ class Calls:
             return value
         if not tool.listed.read_only:
             journaled.intend()
+        if tool.module == FILES:
+            await self.settle_files()
         answer = await self._catalog.call(
             tool, journaled.arguments, keep=self._keeping, on_wait=self._note_wait, ask=self.ask
         )
@@ -187,6 +193,7 @@ class Calls:
     async def _show(self, call: GuestCall) -> Json:
         if len(call.args) != 1:
             raise BadCall("show() takes one image.")
+        await self.settle_files()
         self.shown.append(await self._keeping.image(call.args[0]))
         return None
 

@@ -329,6 +329,7 @@ class Runtime:
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
+            calls.settle_files = session.settle
             for program in (*moved, *helpers):
                 outcome = await session.run(program, no_calls, clock=clock)
                 if outcome.failure is not None:
