@@ -64,7 +64,7 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
-from toolfold.mounts import MODULE, built_in_tools
+from toolfold.mounts import built_in_tools
 from toolfold.policy.files import PolicyFiles
 from toolfold.privacy.vaults import Vaults
 from toolfold.sandbox.checker import MontyChecker
@@ -75,7 +75,7 @@ from toolfold.skills.book import Book
 from toolfold.skills.library import Library
 from toolfold.skills.places import open_library
 from toolfold.workspace.usage import Quota
-from toolfold.workspace.verbs import WorkspaceVerbs
+from toolfold.workspace.verbs import MODULE, WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
 
 _PATIENCE_S: Final = 2.0

@@ -8,16 +8,13 @@ from toolfold.memory import definitions
 from toolfold.memory.verbs import VERBS, Verb
 from toolfold.workspace import verbs as workspace_verbs
 
-MODULE: Final = "workspace"
-"""The module that looks at files."""
-
 
 def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
     """Return the tools of each built-in module, but for what is the user's business."""
     modules: dict[str, tuple[ListedTool, ...]] = {}
     for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
-    modules[MODULE] = tuple(map(_listed_verb, workspace_verbs.VERBS))
+    modules[workspace_verbs.MODULE] = tuple(map(_listed_verb, workspace_verbs.VERBS))
     return {**modules, "skills": _SKILL_VERBS}
 
 

@@ -101,6 +101,8 @@ REFUSED = [
     ("open('a\\0b', 'w')", "ValueError|OSError"),
     ("open('x' * 300, 'w')", "OSError.*255 bytes"),
     ("import os\nos.makedirs('/'.join(['d'] * 40))", "OSError.*32 deep"),
+    ("import os\nos.makedirs('a/' + '/'.join(['d'] * 30))\nos.makedirs('b/' + '/'.join(['d'] * 30))\n"
+     "os.rename('a', 'b/' + '/'.join(['d'] * 31))", "OSError.*32 deep"),
     ("open('/workspace', 'w')", "IsADirectoryError"),
     ("import os\nos.mkdir('d')\nopen('d').read()", "IsADirectoryError"),
     ("import os\nos.rmdir('/workspace')", "OSError"),

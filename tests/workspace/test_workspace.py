@@ -342,3 +342,96 @@ def test_what_a_dead_writer_left_is_cleared_away_and_what_a_living_one_writes_is
     assert again.usage() == Usage(1, 2)
     living.finish()
     assert again.read("a") == b"1"
+
+
+def chain(workspace: Workspace, top: str, levels: int) -> str:
+    """Make directories, each in the one before; return the path of the last."""
+    path = top
+    workspace.mkdir(path)
+    for _ in range(levels - 1):
+        path += "/d"
+        workspace.mkdir(path)
+    return path
+
+
+def test_directories_get_no_deeper_by_being_moved(workspace: Workspace) -> None:
+    chain(workspace, "old", 31)
+    deepest = chain(workspace, "new", 31)
+
+    with pytest.raises(OSError, match="32 deep") as error:
+        workspace.rename("old", f"{deepest}/d")
+
+    assert error.value.errno == errno.ENAMETOOLONG
+    assert workspace.stat("old").is_dir
+    workspace.mkdir("flat")
+    workspace.rename("flat", f"{deepest}/d")
+    workspace.rename("new", "newer")
+    workspace.rename("old/d", "up")
+    assert max(path.count("/") for path, _ in everything(workspace)) == 31
+
+
+def everything(workspace: Workspace) -> list[tuple[str, bool]]:
+    root = workspace.root
+    return [(str(path.relative_to(root)), path.is_dir()) for path in root.rglob("*")]
+
+
+def test_a_file_may_lie_as_deep_as_a_directory_and_be_moved_there(workspace: Workspace) -> None:
+    deepest = chain(workspace, "d", 31)
+    workspace.save("f", b"x")
+
+    workspace.rename("f", f"{deepest}/f")
+
+    assert [path for path, _ in workspace.files()] == [f"{deepest}/f"]
+    assert workspace.remove("d") == 32
+    assert workspace.usage() == Usage(0, 0)
+
+
+def nest(root: Path, levels: int) -> None:
+    """Nest directories more deeply than a path may be long, as another program can."""
+    at = os.open(root, os.O_DIRECTORY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+
+
+def test_what_others_nested_too_deeply_is_left_alone_and_holds_nothing_up(
+    workspace: Workspace,
+) -> None:
+    workspace.save("f", b"x")
+    nest(workspace.root, 200)
+    again = Workspace(workspace.root.parent, QUOTA)
+
+    assert again.usage() == Usage(1, 33)
+    assert [path for path, _ in again.files()] == ["f"]
+    with pytest.raises(OSError, match="deeper than 32"):
+        again.remove("d")
+    assert again.stat("d").is_dir
+
+
+def test_to_list_to_measure_and_to_remove_opens_each_directory_once_however_deep_it_lies(
+    tmp_path: Path,
+) -> None:
+    workspace = Workspace(tmp_path, Quota(bytes=1000, files=1000, file_bytes=1000))
+    deepest = chain(workspace, "d", 20)
+    for number in range(100):
+        workspace.mkdir(f"{deepest}/{number}")
+        workspace.make(f"{deepest}/{number}/f")
+    opened = 0
+
+    def note(_frame: object, event: str, called: object) -> None:
+        nonlocal opened
+        opened += event == "c_call" and called is os.open
+
+    again = Workspace(tmp_path, workspace.quota)
+    sys.setprofile(note)
+    try:
+        assert len(list(workspace.files())) == 100
+        assert again.usage().files == 220
+        assert again.remove("d") == 220
+    finally:
+        sys.setprofile(None)
+
+    assert 3 * 120 <= opened < 3 * 120 + 30

@@ -6,6 +6,8 @@ from functools import partial
 from math import isfinite
 from typing import Final
 
+import anyio.lowlevel
+
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
@@ -30,6 +32,7 @@ from toolfold.execution.tainting import Following
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
+from toolfold.workspace.verbs import MODULE as FILES
 
 OnProgress = Callable[[float, float | None, str], None]
 """Told of each call as it begins: how many there were, and which it is; or what guest code says of
@@ -77,6 +80,7 @@ class Calls:
         self.shown: list[Blob] = []
         self.ask: Ask | None = None
         self.files: Roots | None = None
+        self.settle_files: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         self._catalog = answerers.catalog
         self._discovery = answerers.discovery
         self._journaled = journaled
@@ -164,6 +168,8 @@ class Calls:
             self._under_way -= 1
 
     async def _answer(self, tool: Tool, arguments: JsonObject, origin: str) -> Json:
+        if tool.module == FILES:
+            await self.settle_files()
         keep = self._following.keep(tool.server, origin, self._keeping)
         keep = self.concealing.keep(tool.server, keep)
         with self.concealing.errors(tool.server):
@@ -267,6 +273,7 @@ class Calls:
     async def _show(self, call: GuestCall) -> Json:
         if len(call.args) != 1:
             raise BadCall("show() takes one image.")
+        await self.settle_files()
         self.shown.append(await self._keeping.image(call.args[0]))
         return None
 

@@ -384,6 +384,7 @@ class Runtime:
             calls.guard.tier, calls.guard.clock = tier, clock
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
             calls.guard.ask = calls.ask
+            calls.settle_files = session.settle
             for program in (*moved, *helpers):
                 outcome = await session.run(program, no_calls, clock=clock)
                 if outcome.failure is not None:

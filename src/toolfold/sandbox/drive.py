@@ -56,6 +56,7 @@ class Drive:
         self._limits = limits
         self._host = host
         number, awaited = programs
+        self._is_first = number == 0  # later programs are where an earlier one went
         self._program = _FILE_NAME.format(number)
         self._awaited = {_FILE_NAME.format(each): calls for each, calls in awaited.items()}
         self._post = post
@@ -119,13 +120,12 @@ class Drive:
     def _complete(self, source: str) -> monty.MontyComplete:
         self._source = source.encode()
         files = self._host.files
-        is_first = len(self._awaited) == 1  # later programs are where an earlier one went
         snapshot = self._resume(
             lambda: self._native.feed_start(
                 source,
                 print_callback=self._output.write,
                 os=files,
-                cwd=WORKSPACE if files and is_first else None,
+                cwd=WORKSPACE if files and self._is_first else None,
             )
         )
         while not isinstance(snapshot, monty.MontyComplete):

@@ -26,6 +26,11 @@ class MontyFiles(AbstractOS):
     def __init__(self, files: GuestFiles) -> None:
         self._drafts = Drafts(files)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether there is anything to finish."""
+        return self._drafts.is_writing
+
     def finish(self) -> None:
         """Finish what the program was writing."""
         self._drafts.finish_all()

@@ -255,6 +255,12 @@ class MontySession:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
 
+    async def settle(self) -> None:
+        """Finish files; see `Session.settle`."""
+        files = self._host.files
+        if files is not None and files.is_writing:
+            await anyio.to_thread.run_sync(files.finish)
+
     async def leave(self) -> Frozen | None:
         """Take the state out; see `Session.leave`."""
         if self._is_over:

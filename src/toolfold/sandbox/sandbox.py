@@ -232,6 +232,10 @@ class Session(Protocol):
         """
         ...
 
+    async def settle(self) -> None:
+        """Put the files that its program is writing in their places, as far as they are written."""
+        ...
+
     async def leave(self) -> State | None:
         """Take the state out, as the last thing done with the session; None if it is lost."""
         ...

@@ -8,12 +8,12 @@ followed, and what was opened is examined once more.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.workspace.names import refusal
+from toolfold.workspace.names import DEPTH, refusal
 
 
 def _flags(*names: str) -> int:
@@ -23,6 +23,10 @@ def _flags(*names: str) -> int:
 _DIRECTORY: Final = _flags("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
 _FILE: Final = _flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY")
 _SET_ID: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+_GONE: Final = (FileNotFoundError, NotADirectoryError)  # or swapped for something else
+
+Found = tuple[tuple[str, ...], os.stat_result]
+"""The names on the way to something, and what it is."""
 
 
 class Status(NamedTuple):
@@ -118,20 +122,77 @@ def entries_of(at: int) -> Iterator[tuple[str, os.stat_result]]:
                 continue  # it was removed meanwhile
 
 
-def walk(root: Path) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    """Yield everything below a directory, parents first."""
-    pending: list[tuple[str, ...]] = [()]
-    while pending:
-        names = pending.pop()
-        try:
-            with descended(root, names) as at:
-                found = list(entries_of(at))
-        except (FileNotFoundError, NotADirectoryError):
+def walk(root: Path, wanted: Callable[[str], bool] = lambda _name: True) -> Iterator[Found]:
+    """Yield everything below a directory, parents first, down to where files may lie.
+
+    What has no `wanted` name is passed over, with all that is in it. Each directory is opened once,
+    below the one that it is in.
+    """
+    with suppress(*_GONE), descended(root, ()) as at:
+        yield from _below(at, (), wanted)
+
+
+def _below(at: int, names: tuple[str, ...], wanted: Callable[[str], bool]) -> Iterator[Found]:
+    for name, status in entries_of(at):
+        if not wanted(name):
             continue
-        for name, status in found:
-            yield (*names, name), status
-            if stat.S_ISDIR(status.st_mode):
-                pending.append((*names, name))
+        here = (*names, name)
+        yield here, status
+        if stat.S_ISDIR(status.st_mode) and len(here) < DEPTH:
+            with suppress(*_GONE), _directory(at, name) as below:
+                yield from _below(below, here, wanted)
+
+
+def check_height(at: int, name: str, depth: int, target: str) -> None:
+    """Make sure that a directory may lie so deep, with all that is in it.
+
+    Raises:
+        OSError: It may not.
+    """
+    room = DEPTH - depth
+    if _height(at, name, room + 1) > room:
+        words = f"Directories are nested {DEPTH} deep at most, with what is in this one too"
+        raise refusal(errno.ENAMETOOLONG, words, target)
+
+
+def _height(at: int, name: str, most: int) -> int:
+    """Return how many levels a directory is high, itself included; `most` of them are counted."""
+    if most <= 1:
+        return 1
+    with _directory(at, name) as below, os.scandir(below) as found:
+        levels = (
+            _height(below, each.name, most - 1) if each.is_dir(follow_symlinks=False) else 1
+            for each in found
+        )
+        return 1 + max(levels, default=0)
+
+
+def clear(at: int, depth: int) -> Iterator[os.stat_result]:
+    """Remove what is in a directory at this depth, and yield what each was when it is gone.
+
+    Raises:
+        OSError: It cannot be removed, or lies deeper than anything may.
+    """
+    for name, status in list(entries_of(at)):
+        if depth >= DEPTH:
+            words = f"What is in it is nested deeper than {DEPTH} levels: remove that by hand"
+            raise OSError(errno.ENAMETOOLONG, words)
+        if stat.S_ISDIR(status.st_mode):
+            with _directory(at, name) as below:
+                yield from clear(below, depth + 1)
+            os.rmdir(name, dir_fd=at)
+        else:
+            os.unlink(name, dir_fd=at)
+        yield status
+
+
+@contextmanager
+def _directory(at: int, name: str) -> Iterator[int]:
+    below = os.open(name, _DIRECTORY, dir_fd=at)
+    try:
+        yield below
+    finally:
+        os.close(below)
 
 
 def _odd(name: str) -> OSError:

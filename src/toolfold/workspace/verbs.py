@@ -13,6 +13,9 @@ from toolfold.workspace.records import count, page, records
 from toolfold.workspace.shapes import shape_of_file
 from toolfold.workspace.workspace import Workspace
 
+MODULE: Final = "workspace"
+"""How guest code imports it."""
+
 ROOT: Final = "/workspace"
 _LISTED: Final = 1_000
 _SAMPLE_BYTES: Final = 200

@@ -13,6 +13,8 @@ from toolfold.config.paths import make_private
 from toolfold.workspace.descent import (
     Entry,
     Status,
+    check_height,
+    clear,
     descended,
     entries_of,
     make_file,
@@ -64,7 +66,9 @@ class Workspace:
                 if plain is not None and is_name(name):
                     found.append(Entry(name, plain))
                 if len(found) > self.quota.files:
-                    raise OSError(errno.EFBIG, f"More than {self.quota.files:,} files are in it")
+                    break
+        if len(found) > self.quota.files:
+            raise OSError(errno.EFBIG, f"More than {self.quota.files:,} files are in it")
         return sorted(found)
 
     def read(self, path: str, offset: int = 0, size: int = READ_BYTES) -> bytes:
@@ -89,9 +93,9 @@ class Workspace:
 
     def files(self) -> Iterator[tuple[str, Status]]:
         """Yield the paths of all plain files, with their status."""
-        for names, found in walk(self.root):
+        for names, found in walk(self.root, is_name):
             status = plain_status(found)
-            if status is not None and not status.is_dir and all(map(is_name, names)):
+            if status is not None and not status.is_dir:
                 yield "/".join(names), status
 
     # Writing
@@ -167,8 +171,10 @@ class Workspace:
         *above, name = names_of(target) or ("",)
         _named(name, target, errno.EBUSY)
         with self._changing(path, errno.EBUSY) as (held, at, old):
-            status_at(at, old)
+            status = status_at(at, old)
             with self._descended(tuple(above), target) as parent:
+                if status.is_dir and len(above) >= len(names_of(path)):
+                    check_height(at, old, len(above), target)
                 try:
                     replaced: Status | None = status_at(parent, name)
                 except FileNotFoundError:
@@ -185,14 +191,14 @@ class Workspace:
         if start and not self.stat(path).is_dir:
             self.unlink(path)
             return 1
-        found = [each for each in walk(self.root) if each[0][: len(start)] == start]
-        with self._usage.changing() as held:
-            for names, status in reversed(found):
-                with told(path), descended(self.root, names[:-1]) as at:
-                    is_dir = stat.S_ISDIR(status.st_mode)
-                    (os.rmdir if is_dir else os.unlink)(names[-1], dir_fd=at)
+        removed = 0
+        with self._usage.changing() as held, self._directory(path) as at:
+            for status in clear(at, len(start)):
                 held.book(size=-_counted(status), files=-1)
-        return len(found)
+                removed += 1
+        if start:
+            self.rmdir(path)
+        return removed + len(start[:1])
 
     # What paths lead to
 

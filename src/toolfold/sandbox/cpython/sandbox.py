@@ -204,7 +204,8 @@ class CPythonSession:
             try:
                 await _until_end(talk, switchboard, clock)
             finally:
-                await self._finish_files()
+                with anyio.CancelScope(shield=True):
+                    await self.settle()
             # What the code began and did not wait for has the rest of the wall time.
             if talk.was_stopped:
                 calls.cancel_scope.deadline = -math.inf
@@ -219,10 +220,10 @@ class CPythonSession:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
 
-    async def _finish_files(self) -> None:
+    async def settle(self) -> None:
+        """Finish files; see `Session.settle`."""
         if self._offer.filing is not None and self._offer.filing.is_writing:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._offer.filing.finish)
+            await anyio.to_thread.run_sync(self._offer.filing.finish)
 
     async def leave(self) -> "CPythonSession | None":
         """Let the process wait, standing still, and return it; see `Session.leave`."""
