@@ -29,7 +29,7 @@ from toolfold.execution.runs import Origin
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.execution.tainting import Following
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
 from toolfold.workspace.verbs import MODULE as FILES
@@ -163,21 +163,21 @@ class Calls:
         self._note_revealed(tool.server, journaled, outgoing)
         self._under_way += 1
         try:
-            return await self._answer(tool, outgoing.arguments, _origin(journaled))
+            return await self._answer(tool, outgoing, _origin(journaled))
         finally:
             self._under_way -= 1
 
-    async def _answer(self, tool: Tool, arguments: JsonObject, origin: str) -> Json:
+    async def _answer(self, tool: Tool, outgoing: Outgoing, origin: str) -> Json:
         if tool.module == FILES:
             await self.settle_files()
         keep = self._following.keep(tool.server, origin, self._keeping)
         keep = self.concealing.keep(tool.server, keep)
-        with self.concealing.errors(tool.server):
+        with self.concealing.errors(tool.server, outgoing):
             answer = await self._catalog.call(
-                tool, arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
+                tool, outgoing.arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
             )
             await self._keeping.save_blobs()
-        value = await self.concealing.conceal(tool.server, answer.value, answer.size)
+        value = await self.concealing.conceal(tool.server, answer.value, answer.size, sent=outgoing)
         self._catalog.observe(tool, Answer(value, answer.size))
         await self._following.learn(tool.server, origin, value, answer.size)
         return value
@@ -215,10 +215,10 @@ class Calls:
         self._note_revealed(server, journaled, outgoing)
         keep = self._following.keep(server, _origin(journaled), self._keeping)
         keep = self.concealing.keep(server, keep)
-        with self.concealing.errors(server):
+        with self.concealing.errors(server, outgoing):
             value = await self._discovery.read(outgoing.arguments, keep=keep.blob, ask=self.ask)
             await self._keeping.save_blobs()
-        value = await self.concealing.conceal(server, value, _LONG)
+        value = await self.concealing.conceal(server, value, _LONG, sent=outgoing)
         await self._following.learn(server, _origin(journaled), value, _LONG)
         return value
 

@@ -15,6 +15,7 @@ from toolfold.config.settings import Config
 from toolfold.errors import Denied, ToolFailed, ToolfoldError
 from toolfold.execution.covering import MOST_BYTES, Chunks, covered
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.privacy.book import Hidden
 from toolfold.privacy.fields import FieldRule, FieldRules
 from toolfold.privacy.vault import Vault
 from toolfold.privacy.vaults import Vaults
@@ -110,29 +111,34 @@ class Concealing:
             raise _refused(name, server, revealed.refused)
         self._unknown |= dict.fromkeys(revealed.unknown, name)
         assert isinstance(revealed.value, dict)  # noqa: S101
-        return Outgoing(revealed.value, revealed.revealed)
+        return Outgoing(revealed.value, revealed.revealed, revealed.unfindable)
 
     def note(self, name: str, outgoing: "Outgoing") -> None:
         """Tell of real values that are about to be sent."""
         if outgoing.kinds:
             self._on_reveal(name, outgoing.kinds)
 
-    async def conceal(self, server: str, value: Json, size: int) -> Json:
+    async def conceal(
+        self, server: str, value: Json, size: int, *, sent: "Outgoing | None" = None
+    ) -> Json:
         """Return what an upstream answered as guest code may have it; about `size` characters.
+
+        `sent` is what it was sent for that.
 
         Raises:
             ToolFailed: It could not be concealed, so nobody gets it.
         """
         if server not in self._privacy.concealed:
             return value
-        vault, rules = await self._vault(), self._privacy.rules
+        vault = await self._vault()
+        conceal = self._concealer(sent)
         lined = isinstance(value, str) and "\n" in value and ("{" in value or "[" in value)
         with _told(server):
             if size <= _SHORT_CHARS and not lined:
-                is_known, concealed = vault.conceal_known(value, fields=rules)
+                is_known, concealed = vault.conceal_known(value, **conceal.keywords)
                 if is_known:
                     return _unwrapped(concealed)
-            return await anyio.to_thread.run_sync(self._conceal, vault, value)
+            return await anyio.to_thread.run_sync(_concealed, conceal, value)
 
     def keep(self, server: str, keep: Keep) -> Keep:
         """Return who takes what is no value, concealed where that can be."""
@@ -143,14 +149,17 @@ class Concealing:
         return self.covered if server in self._privacy.concealed else None
 
     @contextmanager
-    def errors(self, server: str) -> Iterator[None]:
-        """Conceal what errors say that leave this context: they are an upstream's words."""
+    def errors(self, server: str, sent: "Outgoing | None" = None) -> Iterator[None]:
+        """Conceal what errors say that leave this context: they are an upstream's words.
+
+        `sent` is what it was sent for that.
+        """
         try:
             yield
         except ToolfoldError as error:
             if server not in self._privacy.concealed:
                 raise
-            raise self._concealed_error(server, error) from None
+            raise self._concealed_error(server, error, sent) from None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -168,25 +177,25 @@ class Concealing:
 
     def covered(self, chunks: Chunks) -> Iterator[bytes]:
         """Yield a text concealed, piece by piece. To be used in a thread, once a call was made."""
-        assert self._opened is not None  # noqa: S101
-        return covered(chunks, partial(self._opened.conceal, fields=self._privacy.rules))
+        return covered(chunks, self._concealer())
 
     def conceal_words(self, text: str) -> str:
         """Conceal a short text, once a call was made."""
         assert self._opened is not None  # noqa: S101
         return self._opened.conceal_text(text)
 
-    def _conceal(self, vault: Vault, value: Json) -> Json:
-        conceal = partial(vault.conceal, fields=self._privacy.rules)
-        if isinstance(value, str):
-            return b"".join(covered(lambda: [value.encode("utf-8", "replace")], conceal)).decode()
-        return _unwrapped(conceal(value))
+    def _concealer(self, sent: "Outgoing | None" = None) -> "partial[Json]":
+        assert self._opened is not None  # noqa: S101
+        again = sent.unfindable if sent else ()
+        return partial(self._opened.conceal, fields=self._privacy.rules, again=again)
 
-    def _concealed_error(self, server: str, error: ToolfoldError) -> ToolfoldError:
+    def _concealed_error(
+        self, server: str, error: ToolfoldError, sent: "Outgoing | None"
+    ) -> ToolfoldError:
         if self._opened is None:
             return error  # the vault's own: nothing was sent
         try:
-            return type(error)(self._opened.conceal_text(str(error)))
+            return type(error)(str(self._concealer(sent)(str(error))))
         except ToolfoldError as trouble:
             return ToolFailed(
                 f"A call of {server} failed, and what it said could not be concealed: {trouble}"
@@ -199,6 +208,8 @@ class Outgoing:
 
     arguments: JsonObject
     kinds: Mapping[str, int] | None = None
+    unfindable: tuple[Hidden, ...] = ()
+    """Values to look for in the answer, because nothing finds them by themselves."""
 
 
 class _Covering:
@@ -233,6 +244,12 @@ class _Covering:
             others=tuple(others) if isinstance(others, list) else (),
         )
         return _Opaque(await self._keep.large(tool, told))
+
+
+def _concealed(conceal: Callable[[Json], Json], value: Json) -> Json:
+    if isinstance(value, str):
+        return b"".join(covered(lambda: [value.encode("utf-8", "replace")], conceal)).decode()
+    return _unwrapped(conceal(value))
 
 
 def _unwrapped(value: Any) -> Json:

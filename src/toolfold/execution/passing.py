@@ -6,7 +6,7 @@ from typing import Any, Final
 import mcp_types as types
 
 from toolfold.catalog.results import Blob, parse_text
-from toolfold.execution.concealing import Concealing
+from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.keeping import covered_blob
 from toolfold.jsontypes import Json
 
@@ -17,7 +17,8 @@ _NAMES: Final = ("uri", "name", "title", "description")
 class Passing:
     """Conceals what one upstream answered. Images and other binaries stay as they are."""
 
-    def __init__(self, concealing: Concealing, server: str) -> None:
+    def __init__(self, concealing: Concealing, server: str, sent: Outgoing | None = None) -> None:
+        self._sent = sent
         self._concealing = concealing
         self._server = server
 
@@ -88,4 +89,4 @@ class Passing:
     async def _value(self, value: Json, size: int = 0) -> Json:
         if value is None:
             return None
-        return await self._concealing.conceal(self._server, value, size)
+        return await self._concealing.conceal(self._server, value, size, sent=self._sent)

@@ -59,9 +59,9 @@ class PinnedCalls:
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(tool.server, tool.path, arguments)
         concealing.note(tool.path, outgoing)
-        with concealing.errors(tool.server):
+        with concealing.errors(tool.server, outgoing):
             result = await self._catalog.forward(tool, outgoing.arguments, ask=ask)
-        return await Passing(concealing, tool.server).result(result)
+        return await Passing(concealing, tool.server, outgoing).result(result)
 
 
 def _described(blob: Blob) -> Json:

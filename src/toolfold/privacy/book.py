@@ -5,7 +5,7 @@ from collections.abc import Iterable, MutableMapping
 from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.errors import BadInput, StoreError
-from toolfold.privacy.known import Known
+from toolfold.privacy.known import Known, can_be_known
 from toolfold.privacy.placeholders import LITERAL, Placeholder, normal_form
 
 Scalar: TypeAlias = str | int | float
@@ -112,7 +112,7 @@ class Book:
         if isinstance(value, str):
             if kind != LITERAL:
                 self.known.add(kind, value)
-        elif abs(value) >= _LEAST_KNOWN_NUMBER:
+        elif is_findable(value):
             self._numbers.setdefault(value, kind)
 
 
@@ -140,6 +140,13 @@ class _Numbering:
             placeholder = latest._replace(variant=latest.variant + 1)
         self._latest[normal] = placeholder
         return placeholder
+
+
+def is_findable(value: Scalar) -> bool:
+    """Whether a value is found by itself wherever it stands."""
+    if isinstance(value, str):
+        return can_be_known(value)
+    return abs(value) >= _LEAST_KNOWN_NUMBER
 
 
 def _spelled(value: Scalar) -> str:

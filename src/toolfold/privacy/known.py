@@ -48,8 +48,6 @@ class Known:
             return
         self._added.add((kind, written))
         words = list(_WORD.finditer(written))
-        if not words or len(words) > _MOST_WORDS:
-            return
         node = self._root
         for word in words:
             node = node.following.setdefault(word[0].casefold(), _Node())
@@ -75,7 +73,9 @@ class Known:
 
 def can_be_known(written: str) -> bool:
     """Whether a value is told apart from ordinary words and numbers."""
-    count = sum(map(str.isalnum, written)) if len(written) <= _MOST_CHARS else 0
+    if len(written) > _MOST_CHARS or not 0 < len(_WORD.findall(written)) <= _MOST_WORDS:
+        return False
+    count = sum(map(str.isalnum, written))
     return count >= (_FEWEST_DIGITS if written.strip().isdigit() else _FEWEST_CHARS)
 
 

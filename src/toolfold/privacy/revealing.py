@@ -1,16 +1,20 @@
 """Put values in the place of their placeholders, where they may go. Pure."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.privacy.book import Book, Scalar
+from toolfold.privacy.book import Book, Hidden, Scalar, is_findable
 from toolfold.privacy.placeholders import LITERAL, Placeholder, find_placeholders
+from toolfold.privacy.spans import Span
 
 MAX_DEPTH: Final = 200
 MAX_REVEALED_CHARS: Final = 16 * 1024 * 1024
+_FARTHEST: Final = 100
+_WORD: Final = re.compile(r"\w\w")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,10 @@ class Revealed:
     """What is written like a placeholder and is none of this vault; left as it stands."""
     refused: tuple[str, ...]
     """Placeholders of kinds that are not allowed; left as they stand."""
+    glued: tuple[Hidden, ...] = ()
+    """Values that stand within a word now, with all of that word: `x[NAME_1]` is one."""
+    unfindable: tuple[Hidden, ...] = ()
+    """Values that are too short or too long to be found by themselves where they turn up again."""
 
 
 class Revealing:
@@ -37,6 +45,8 @@ class Revealing:
         self._counts: dict[str, int] = {}
         self._unknown: dict[str, None] = {}
         self._refused: dict[str, None] = {}
+        self._glued: dict[Hidden, None] = {}
+        self._unfindable: dict[Hidden, None] = {}
 
     def all_of(self, value: Json) -> Revealed:
         """Return the value revealed. Raises as `Vault.reveal`."""
@@ -46,6 +56,8 @@ class Revealing:
             revealed=self._counts,
             unknown=tuple(self._unknown),
             refused=tuple(self._refused),
+            glued=tuple(self._glued),
+            unfindable=tuple(self._unfindable),
         )
 
     def _reveal(self, value: Json, depth: int) -> Json:
@@ -70,7 +82,8 @@ class Revealing:
 
     def _text(self, text: str) -> Scalar:
         parts: list[str] = []
-        position = 0
+        put: list[Span] = []
+        position = length = 0
         for placeholder, start, end in find_placeholders(text, self._kinds):
             value = self._value(placeholder, text[start:end])
             if value is None:
@@ -78,9 +91,31 @@ class Revealing:
             if (start, end) == (0, len(text)):
                 return value
             parts += [text[position:start], str(value)]
+            length += sum(map(len, parts[-2:]))
+            put.append(Span(placeholder.kind, length - len(parts[-1]), length))
             position = end
             self._count(len(parts[-1]))
-        return "".join((*parts, text[position:])) if parts else text
+        if not parts:
+            return text
+        whole = "".join((*parts, text[position:]))
+        self._note_glued(whole, put)
+        return whole
+
+    def _note_glued(self, text: str, put: list[Span]) -> None:
+        for kind, start, end in put:
+            first, last = start, end
+            while _is_within_word(text, first) and start - first < _FARTHEST:
+                first -= 1
+            while _is_within_word(text, last) and last - end < _FARTHEST:
+                last += 1
+            if kind == LITERAL or (first, last) == (start, end):
+                continue
+            if _is_within_word(text, first) or _is_within_word(text, last):
+                raise BadInput(
+                    f"A placeholder of kind {kind} stands within a word of more than "
+                    f"{_FARTHEST} letters. Put a space or another sign beside it."
+                )
+            self._glued[Hidden(kind, text[first:last])] = None
 
     def _value(self, placeholder: Placeholder, written: str) -> Scalar | None:
         value = self._book.value_of(placeholder)
@@ -92,6 +127,8 @@ class Revealing:
             self._refused[written] = None
         else:
             self._counts[placeholder.kind] = self._counts.get(placeholder.kind, 0) + 1
+            if not is_findable(value):
+                self._unfindable[Hidden(placeholder.kind, value)] = None
             return value
         return None
 
@@ -102,6 +139,11 @@ class Revealing:
                 f"More than {MAX_REVEALED_CHARS:,} characters would stand here in place of "
                 "placeholders. Send fewer in one call."
             )
+
+
+def _is_within_word(text: str, place: int) -> bool:
+    around = text[max(0, place - 1) : place + 1]
+    return 0 < place < len(text) and _WORD.fullmatch(around) is not None
 
 
 def too_deep() -> BadInput:

@@ -11,6 +11,7 @@ from toolfold.privacy.detect import Detectors
 from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
 from toolfold.privacy.placeholders import LITERAL, find_placeholders
 from toolfold.privacy.revealing import MAX_DEPTH, Revealed, Revealing, too_deep
+from toolfold.privacy.sought import Sought
 from toolfold.privacy.spans import Span, merge
 
 
@@ -59,22 +60,35 @@ class Vault:
         self._book = Book() if book is None else book
         self._keeping = Lock()
 
-    def conceal(self, value: Json, *, fields: FieldRules | None = None) -> Json:
+    def conceal(
+        self,
+        value: Json,
+        *,
+        fields: FieldRules | None = None,
+        again: Collection[Hidden] = (),
+    ) -> Json:
         """Return the value with a placeholder for everything personal in it, keys included.
 
-        When this returns, all of it can be revealed again, by any process that shares the vault.
+        `again` are values to look for that are too short to be looked for everywhere. When this
+        returns, all of it can be revealed again, by any process that shares the vault.
 
         Raises:
             BadInput: The value is nested too deeply, or something in it is too large to be kept.
             StoreError: What is concealed could not be kept.
         """
-        plans = self._plans(value, fields)
+        plans = self._plans(value, fields, again)
         if self._has_new(plans):
             with self._keeping:
                 self._keeper.keep(self._book, [each for plan in plans for each in plan.hidden])
         return self._rewritten(value, plans)
 
-    def conceal_known(self, value: Json, *, fields: FieldRules | None = None) -> tuple[bool, Json]:
+    def conceal_known(
+        self,
+        value: Json,
+        *,
+        fields: FieldRules | None = None,
+        again: Collection[Hidden] = (),
+    ) -> tuple[bool, Json]:
         """Return whether all that is personal in a value is kept already, and if so `conceal` it.
 
         Nothing is written, so nothing is waited for.
@@ -82,7 +96,7 @@ class Vault:
         Raises:
             BadInput: The value is nested too deeply.
         """
-        plans = self._plans(value, fields)
+        plans = self._plans(value, fields, again)
         return (False, None) if self._has_new(plans) else (True, self._rewritten(value, plans))
 
     def conceal_text(self, text: str) -> str:
@@ -104,6 +118,9 @@ class Vault:
             with self._keeping:
                 self._keeper.follow(self._book)
             revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+        if any(self._book.placeholder_of(each) is None for each in revealed.glued):
+            with self._keeping:  # or they would come back as words that nobody knows
+                self._keeper.keep(self._book, revealed.glued)
         return revealed
 
     def __len__(self) -> int:
@@ -114,9 +131,12 @@ class Vault:
         """How many values of each kind there are."""
         return self._book.counts
 
-    def _plans(self, value: Json, fields: FieldRules | None) -> list["_Plan"]:
+    def _plans(
+        self, value: Json, fields: FieldRules | None, again: Collection[Hidden]
+    ) -> list["_Plan"]:
         rules = fields or _BUILTIN_RULES
-        return self._plan(list(_pieces(value, (), None, rules)), rules.kinds | self._kinds)
+        pieces = list(_pieces(value, (), None, rules))
+        return self._plan(pieces, rules.kinds | self._kinds, Sought(again))
 
     def _has_new(self, plans: list["_Plan"]) -> bool:
         return any(
@@ -130,7 +150,9 @@ class Vault:
     def _kinds(self) -> frozenset[str]:
         return _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds} | self._book.kinds
 
-    def _plan(self, pieces: list["_Piece"], kinds: Collection[str]) -> list["_Plan"]:
+    def _plan(
+        self, pieces: list["_Piece"], kinds: Collection[str], sought: Sought
+    ) -> list["_Plan"]:
         """Say what is concealed of each piece: first what is found, then where else that stands.
 
         Rows have the same keys over and over, so equal texts are looked at once.
@@ -141,8 +163,11 @@ class Vault:
                 found[piece] = self._found(piece)
             for hidden in _hidden(piece, found.get(piece, [])):
                 self._book.learn(hidden)
-        planned = {piece: self._planned(piece, spans, kinds) for piece, spans in found.items()}
-        return [planned.get(piece) or self._planned(piece, [], kinds) for piece in pieces]
+        planned = {
+            piece: self._planned(piece, [*spans, *sought.find(str(piece.value))], kinds)
+            for piece, spans in found.items()
+        }
+        return [planned.get(piece) or self._numbered(piece, sought) for piece in pieces]
 
     def _found(self, piece: "_Piece") -> list[Span]:
         value, kind = str(piece.value), piece.kind
@@ -151,15 +176,19 @@ class Vault:
         return self._detectors.find(value)
 
     def _planned(self, piece: "_Piece", found: list[Span], kinds: Collection[str]) -> "_Plan":
-        value, kind = piece
-        if not isinstance(value, str):
-            kind = kind if is_plausible(kind, value) else self._book.kind_of_number(value)
-            return _Plan(value, (), _hidden(_Piece(value, kind), []))
+        value = str(piece.value)
         if len(found) == 1 and found[0][1:] == (0, len(value)):
             return _Plan(value, tuple(found), _hidden(piece, found))
         spans = merge([*found, *self._book.known.find(value)], self._detectors.rank)
         spans = sorted([*spans, *_look_alikes(value, spans, kinds)], key=lambda span: span.start)
         return _Plan(value, tuple(spans), _hidden(piece, spans))
+
+    def _numbered(self, piece: "_Piece", sought: Sought) -> "_Plan":
+        value, kind = piece
+        assert not isinstance(value, str)  # noqa: S101
+        if not is_plausible(kind, value):
+            kind = self._book.kind_of_number(value) or sought.kind_of(value)
+        return _Plan(value, (), _hidden(_Piece(value, kind), []))
 
     def _written(self, plan: "_Plan") -> Scalar:
         placeholders = [str(self._book.placeholder_of(each)) for each in plan.hidden]

@@ -106,18 +106,18 @@ class Passthrough:
         outgoing = await concealing.reveal(server, name, dict(arguments or {}))
         concealing.note(name, outgoing)
         given = {key: str(value) for key, value in outgoing.arguments.items()}
-        with concealing.errors(server):
+        with concealing.errors(server, outgoing):
             result = await self._offered.prompt(name, given or arguments, ask=ask)
-        return await Passing(concealing, server).prompt(result)
+        return await Passing(concealing, server, outgoing).prompt(result)
 
     async def _resource(self, address: str, ask: Ask | None) -> types.ReadResourceResult:
         server = self._server_of(address)
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(server, "resources/read", {"uri": address})
         concealing.note("resources/read", outgoing)
-        with concealing.errors(server):
+        with concealing.errors(server, outgoing):
             result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
-        return await Passing(concealing, server).contents(result)
+        return await Passing(concealing, server, outgoing).contents(result)
 
     async def _completion(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         ref = params.ref
@@ -126,10 +126,10 @@ class Passthrough:
         else:
             server = self._server_of(ref.uri)
         concealing = Concealing(self._privacy)
-        await concealing.reveal(server, "completion/complete", {})
-        with concealing.errors(server):
+        outgoing = await concealing.reveal(server, "completion/complete", {})
+        with concealing.errors(server, outgoing):
             result = await self._offered.complete(params)
-        return await Passing(concealing, server).completion(result)
+        return await Passing(concealing, server, outgoing).completion(result)
 
     def _server(self, module: str) -> str:
         return self._catalog.servers.get(module, module)

@@ -201,7 +201,7 @@ class _Call:
         concealing, server = self._concealing, tool.server
         outgoing = await concealing.reveal(server, tool.path, arguments)
         concealing.note(tool.path, outgoing)
-        with concealing.errors(server):
+        with concealing.errors(server, outgoing):
             answer = await self._catalog.call(
                 tool,
                 outgoing.arguments,
@@ -211,7 +211,7 @@ class _Call:
             for name, taken in self._taken.items():
                 blob = await covered_blob(*taken)
                 self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
-        value = await concealing.conceal(server, answer.value, answer.size)
+        value = await concealing.conceal(server, answer.value, answer.size, sent=outgoing)
         self._catalog.observe(tool, Answer(value, answer.size))
         return value
 
