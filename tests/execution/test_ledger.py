@@ -347,7 +347,10 @@ def test_a_journal_of_an_older_toolfold_is_read_on(path: Path) -> None:
     with opened(path) as journal, journal.begin(Origin(), "old") as run:
         end(run, reply="reply")
     with closing(sqlite3.connect(path)) as connection, connection:
-        for table in ("listings", "offers", "tokens", "intents", "wholes", "clocks", "progress"):
+        for kind in ("begin", "call", "end", "decision", "reveal"):
+            connection.execute(f"DROP TRIGGER audit_{kind}")
+        for table in ("listings", "offers", "tokens", "intents", "wholes", "clocks", "progress",
+                      "decisions", "reveals", "audit", "anchor"):  # fmt: skip
             connection.execute(f"DROP TABLE {table}")
         for column in ("kind", "session", "generation", "resumes"):
             connection.execute(f"ALTER TABLE beginnings DROP COLUMN {column}")
