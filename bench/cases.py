@@ -40,6 +40,17 @@ def _job(servers: int, *, progress: bool = False, daemon: bool = False) -> Parts
     return parts
 
 
+def _guarded(stage: Stage) -> tuple[Part, Part]:
+    """Compare toolfold with itself: with rules and a vault, and without."""
+    plain, guarded = stage.side("toolfold"), stage.side("guarded")
+    door = _toolfold(guarded)
+    door["env"] |= {"TOOLFOLD_PRIVACY_MODE": "on"}
+    rules = guarded.home / "toolfold" / "config" / "policy.toml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text(jobs.RULES, encoding="utf-8")
+    return _execute(plain, jobs.BATCH, _toolfold(plain)), _execute(guarded, jobs.BATCH, door)
+
+
 def _codemode(servers: int) -> Parts:
     def parts(stage: Stage) -> tuple[Part, Part]:
         python = stage.codemode()
@@ -125,6 +136,12 @@ CASES = (
         name="job-1-progress",
         title="51-call job, 1 server, progress shown",
         parts=_job(1, progress=True),
+    ),
+    Case(
+        name="job-1-guarded",
+        title="51-call job, with rules and a vault / without",
+        parts=_guarded,
+        target=1.1,
     ),
     Case(
         name="codemode-1",

@@ -44,6 +44,22 @@ return len(found["entities"])
 """
 
 
+RULES = """\
+[[policy]]
+action = "deny"
+tools = ["*.delete_*", "*.drop_*"]
+
+[[policy]]
+action = "ask"
+upstreams = ["payments"]
+when = "amount > 100"
+
+[[policy]]
+action = "allow"
+upstreams = ["records"]
+"""
+
+
 def graph(*, is_done: bool) -> str:
     """Return the data file of server-memory, before the batch job or after it."""
     return "\n".join(_entity(number, name, is_done) for number, name in enumerate(RECORDS))

@@ -570,3 +570,44 @@ def test_a_flag_that_does_not_fit_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=named):
         place.load(overrides=overrides)
+
+
+def test_a_project_may_switch_privacy_on_and_never_off(place: Place) -> None:
+    place.write_servers(place.user_file, crm={"command": "crm"}, web={"command": "web"})
+    place.write(place.user_settings, '[servers.web]\nprivacy = "on"\nreceives = ["EMAIL"]\n')
+    place.write(
+        place.project_settings,
+        '[privacy]\nmode = "on"\npatterns = { OWN = "x" }\n'
+        '[servers.web]\nprivacy = "off"\nreceives = ["NAME"]\nuntrusted = true\n'
+        '[servers.crm]\nprivacy = "off"\n',
+    )
+    config = place.load()
+    crm, web = config.servers
+
+    assert config.settings.privacy.mode == "on"
+    assert config.settings.privacy.patterns == ()
+    assert (web.privacy, web.receives, web.untrusted) == ("on", ("EMAIL",), True)
+    assert (crm.privacy, crm.receives, crm.untrusted) == ("", None, False)
+    assert len(config.faults) == 4
+
+    place.write(place.user_settings, '[privacy]\nmode = "on"\n')
+    place.write(place.project_settings, '[privacy]\nmode = "off"\n')
+    assert place.load().settings.privacy.mode == "on"
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        '[privacy]\nmode = "maybe"\n',
+        "[privacy]\nmode = true\n",
+        '[privacy]\nfields = ["name"]\n',
+        "[privacy.patterns]\nOWN = 1\n",
+        '[servers.crm]\nprivacy = ""\n',
+        '[servers.crm]\nreceives = "EMAIL"\n',
+    ],
+)
+def test_privacy_that_is_written_wrongly_is_refused(place: Place, toml: str) -> None:
+    place.write(place.user_settings, toml)
+
+    with pytest.raises(ConfigError, match="must be"):
+        place.load()

@@ -217,6 +217,22 @@ async def test_nor_a_session_that_goes_on_later(
     assert leaked_files(home) == {}
 
 
+async def test_nor_a_run_that_is_resumed(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path, home: Path
+) -> None:
+    code = HEAD + "mailer.put(row=row)\nmailer.erase(who=secret)\nprint(row)"
+    async with running(servers, toml=SETTINGS) as toolfold:
+        first = await toolfold.run(code)
+    async with running(servers, toml=SETTINGS) as toolfold:
+        again = await toolfold.app.runtime.resume(first.run_id)
+
+    assert "were answered as they were then" in again.text
+    assert b"[EMAIL_1]" in said(again)
+    assert len((tmp_path / "mailer.jsonl").read_text().splitlines()) == 1
+    assert leaked(said(first) + said(again)) == set()
+    assert leaked_files(home) == {}
+
+
 SKILL = '''
 def reveal_all(number: int) -> str:
     """Tell what a placeholder stands for."""

@@ -69,6 +69,11 @@ class Book:
         return frozenset(self._counts)
 
     @property
+    def state(self) -> tuple[int, int, int]:
+        """What changes whenever there is more to be found, or another kind."""
+        return len(self.known), len(self._numbers), len(self._counts)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many entries each kind has."""
         return dict(Counter(placeholder.kind for placeholder in self._values))

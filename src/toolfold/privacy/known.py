@@ -42,6 +42,9 @@ class Known:
         self._root = _Node()
         self._added: set[tuple[str, str]] = set()
 
+    def __len__(self) -> int:
+        return len(self._added)
+
     def add(self, kind: str, written: str) -> None:
         """Find this value from now on, unless it is too short or too long to be told apart."""
         if (kind, written) in self._added or not can_be_known(written):

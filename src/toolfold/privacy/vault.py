@@ -14,6 +14,9 @@ from toolfold.privacy.revealing import MAX_DEPTH, Revealed, Revealing, too_deep
 from toolfold.privacy.sought import Sought
 from toolfold.privacy.spans import Span, merge
 
+_MOST_CLEAN: Final = 20_000
+_SHORT: Final = 200
+
 
 class Keeper(Protocol):
     """Keeps the entries of a vault. Whoever calls it holds the vault's lock."""
@@ -56,9 +59,11 @@ class Vault:
         book: Book | None = None,
     ) -> None:
         self._detectors = detectors or Detectors()
+        self._own_kinds = _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds}
         self._keeper = keeper or TransientKeeper()
         self._book = Book() if book is None else book
         self._keeping = Lock()
+        self._clean = _Clean()
 
     def conceal(
         self,
@@ -136,7 +141,13 @@ class Vault:
     ) -> list["_Plan"]:
         rules = fields or _BUILTIN_RULES
         pieces = list(_pieces(value, (), None, rules))
-        return self._plan(pieces, rules.kinds | self._kinds, Sought(again))
+        clean = self._clean.pieces((self._book.state, rules.kinds)) if not again else None
+        if clean is not None and clean.issuperset(pieces):
+            return []
+        plans = self._plan(pieces, rules.kinds | self._kinds, Sought(again))
+        if clean is not None:
+            self._clean.add(clean, pieces, plans)
+        return plans
 
     def _has_new(self, plans: list["_Plan"]) -> bool:
         return any(
@@ -144,11 +155,14 @@ class Vault:
         )
 
     def _rewritten(self, value: Json, plans: list["_Plan"]) -> Json:
+        if not any(plan.hidden for plan in plans):
+            return value
         return _rebuilt(value, iter([self._written(plan) for plan in plans]))
 
     @property
     def _kinds(self) -> frozenset[str]:
-        return _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds} | self._book.kinds
+        known = self._book.kinds
+        return self._own_kinds if known <= self._own_kinds else self._own_kinds | known
 
     def _plan(
         self, pieces: list["_Piece"], kinds: Collection[str], sought: Sought
@@ -199,6 +213,29 @@ class Vault:
             parts += [plan.value[position : span.start], placeholder]
             position = span.end
         return "".join((*parts, plan.value[position:]))
+
+
+class _Clean:
+    """Pieces in which nothing is found. It is forgotten when there is more to be found."""
+
+    def __init__(self) -> None:
+        self._held: tuple[object, set[_Piece]] = None, set()
+
+    def pieces(self, state: object) -> "set[_Piece]":
+        """Return those that are known in a state."""
+        held, pieces = self._held
+        if held != state:
+            pieces = set()
+            self._held = state, pieces
+        return pieces
+
+    def add(self, clean: "set[_Piece]", pieces: list["_Piece"], plans: list["_Plan"]) -> None:
+        """Remember what turned out to be clean, of what is short and comes again."""
+        if len(clean) > _MOST_CLEAN:
+            clean.clear()
+        for piece, plan in zip(pieces, plans, strict=True):
+            if not plan.hidden and (not isinstance(piece.value, str) or len(piece.value) < _SHORT):
+                clean.add(piece)
 
 
 class _Piece(NamedTuple):

@@ -1,0 +1,146 @@
+"""`toolfold privacy`, as a person types it."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import MakeApp, test_server, write_config
+
+from toolfold.privacy.vaults import Vaults
+
+ON = '[privacy]\nmode = "on"\n[servers.mailer]\nreceives = ["NAME"]\nuntrusted = true\n'
+
+
+class Terminal:
+    """Runs commands, for a person at a terminal or for a program."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.home, self._root = home, root
+        self._environ = {"PATH": os.environ["PATH"], "HOME": str(root), "TOOLFOLD_HOME": str(home)}
+
+    def program(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "toolfold", "privacy", *arguments],
+            env=self._environ,
+            cwd=self._root,
+            capture_output=True,
+            text=True,
+            input=stdin,
+            timeout=60,
+        )
+
+    def person(self, *arguments: str) -> str:
+        """Return what stands on the screen."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "toolfold", "privacy", *arguments],
+            env=self._environ,
+            cwd=self._root,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        shown = b""
+        while chunk := _read(ours):
+            shown += chunk
+        os.close(ours)
+        process.wait(60)
+        return shown.decode()
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # how a terminal says that nobody writes any more
+        return b""
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, home: Path) -> Terminal:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text(ON)
+    servers: dict[str, Any] = {
+        name: test_server("people", tmp_path / f"{name}.jsonl") for name in ("crm", "mailer")
+    }
+    write_config(home / "config" / "mcp.json", servers)
+    return Terminal(tmp_path, home)
+
+
+@pytest.fixture
+async def filled(terminal: Terminal, running: MakeApp, tmp_path: Path) -> Terminal:
+    """Return a terminal whose vault has the customers in it."""
+    servers = {"crm": test_server("people", tmp_path / "crm.jsonl")}
+    async with running(servers, toml=ON) as toolfold:
+        await toolfold.run("import crm\ncrm.list_customers()")
+    return terminal
+
+
+async def test_placeholders_are_revealed_to_a_person_and_to_no_program(filled: Terminal) -> None:
+    text = "Write to [NAME_1] at [EMAIL_1], not to [EMAIL_77]."
+
+    shown = filled.person("reveal", text)
+    refused = filled.program("reveal", text)
+
+    assert "Write to Ottilie Brandhuber at ottilie.brandhuber@example.org" in shown
+    assert "Not known here: [EMAIL_77]" in shown
+    assert refused.returncode == 2
+    assert "terminal" in refused.stderr
+    assert "Ottilie" not in refused.stdout + refused.stderr
+
+
+async def test_the_status_says_what_is_concealed_and_for_whom(filled: Terminal) -> None:
+    status = filled.program("status")
+
+    assert status.returncode == 0, status.stderr
+    assert "privacy is on" in status.stdout
+    assert "crm: its answers are concealed; receives every kind" in status.stdout
+    assert "mailer: its answers are concealed; receives NAME, untrusted" in status.stdout
+    assert "3 EMAIL, 3 NAME, 3 PHONE" in status.stdout
+    assert "Ottilie" not in status.stdout
+
+
+def test_what_would_be_concealed_is_shown_and_nothing_kept(terminal: Terminal) -> None:
+    file = terminal.home / "rows.json"
+    file.write_text('{"customer": {"name": "Ada King"}, "note": "ada@example.org"}')
+
+    of_file = terminal.program("check", str(file))
+    of_text = terminal.program("check", "-", stdin="mail ada@example.org, card 4111111111111111")
+
+    assert '"[NAME_1]"' in of_file.stdout
+    assert "1 EMAIL, 1 NAME would be concealed" in of_file.stderr
+    assert of_text.stdout == "mail [EMAIL_1], card [CARD_1]\n"
+    assert not (terminal.home / "data" / "vaults.db").exists()
+
+
+async def test_what_is_forgotten_is_revealed_to_nobody_and_numbers_are_not_given_again(
+    filled: Terminal, running: MakeApp, tmp_path: Path
+) -> None:
+    refused = filled.program("forget")
+    servers = {"crm": test_server("people", tmp_path / "crm.jsonl")}
+    async with running(servers, toml=ON) as toolfold:
+        before = await toolfold.run("import crm\ncrm.echo(value='[EMAIL_1]')['value']")
+        forgotten = filled.program("forget", "--yes")
+        after = await toolfold.run("import crm\ncrm.echo(value='[EMAIL_1]')['value']")
+        anew = await toolfold.run("import crm\ncrm.list_customers()[0]['email']")
+
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    assert before.value == "[EMAIL_1]"
+    assert "9 values were forgotten" in forgotten.stdout
+    assert "stand for nothing here" in after.text
+    assert anew.value not in ("[EMAIL_1]", "[EMAIL_2]", "[EMAIL_3]")
+    assert "@" not in str(anew.value)
+
+
+def test_vaults_that_nobody_used_are_emptied(terminal: Terminal) -> None:
+    vaults = Vaults(terminal.home / "data")
+    vaults.vault("old").conceal({"email": "ada@example.org"})
+    vaults.close()
+
+    assert "1 vaults were emptied" in terminal.program("forget", "--unused-days", "0").stdout
+    assert "0 vaults were emptied" in terminal.program("forget", "--unused-days", "0").stdout
