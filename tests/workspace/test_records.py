@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold.errors import BadInput
-from toolfold.workspace import records as records_module
+from toolfold.workspace import jsonstream
 from toolfold.workspace.records import count, kind_of, page, records
 from toolfold.workspace.shapes import shape_of_file, shape_of_value
 
@@ -32,8 +33,8 @@ def test_a_list_of_json_gives_what_the_parser_gives_whatever_the_window(
     expected = json.loads(content.decode("utf-8", "replace"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records_module, "_CHUNK_BYTES", window)
-        assert list(records_module.JsonStream(io.BytesIO(content)).list_at([])) == expected
+        patch.setattr(jsonstream, "_CHUNK_BYTES", window)
+        assert list(jsonstream.JsonStream(io.BytesIO(content)).list_at([])) == expected
 
 
 @given(
@@ -47,8 +48,8 @@ def test_a_list_in_an_object_is_found_behind_anything(
     content = json.dumps({**before, "rows": items, "z": 1}).encode()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records_module, "_CHUNK_BYTES", window)
-        found = records_module.JsonStream(io.BytesIO(content)).list_at(["rows"])
+        patch.setattr(jsonstream, "_CHUNK_BYTES", window)
+        found = jsonstream.JsonStream(io.BytesIO(content)).list_at(["rows"])
         assert list(found) == items
 
 
@@ -114,12 +115,60 @@ def test_a_file_is_known_by_its_beginning(content: bytes, name: str, kind: str) 
         (b"[1 2]", None, "no JSON from character"),
         (b'{"a" 1}', "b", "no JSON from character"),
         (b"[" * 100_000, None, "nested too deeply"),
+        (b'{"a":' * 5_000, None, "nested too deeply"),
+        (b'{"a":' * 5_000, "b", "nested too deeply"),
+        (b'{"a":' * 5_000, ".".join("a" * 5_000), "nested too deeply"),
         (b'["' + b"x" * 9_000_000, None, "more than 8,388,608"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(content: bytes, at: str | None, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         read(content, "x", at)
+
+
+@pytest.mark.parametrize("content", [b'{"a":' * 5_000, b'{"b": {"a": ' + b"[" * 5_000])
+def test_a_file_that_is_nested_too_deeply_has_no_shape(content: bytes) -> None:
+    with pytest.raises(BadInput, match="nested too deeply"):
+        shape_of_file(io.BytesIO(content), "x.json")
+
+
+def test_a_record_that_is_nested_too_deeply_is_counted_and_not_handed_over() -> None:
+    lines = b"[1]\n" + b"[" * 300 + b"]" * 300 + b"\n" + b"[[1], [2]]\n" * 200
+
+    assert count(io.BytesIO(lines), "x.jsonl") == 202
+    assert page(records(io.BytesIO(lines), "x.jsonl"), 0, 1, max_chars=1000) == [[1]]
+    assert len(page(records(io.BytesIO(lines), "x.jsonl"), 2, 300, max_chars=10_000)) == 200
+    with pytest.raises(BadInput, match="Record 1 is nested too deeply"):
+        page(records(io.BytesIO(lines), "x.jsonl"), 0, 5, max_chars=1000)
+
+
+def test_of_an_object_with_very_many_keys_only_some_are_held() -> None:
+    content = b"{" + b",".join(b'"%d":0' % number for number in range(200_000)) + b"}"
+
+    tracemalloc.start()
+    try:
+        for at in (None, "missing"):
+            with pytest.raises(BadInput, match="'0', '1', '2'"):
+                read(content, "x.json", at)
+        assert shape_of_file(io.BytesIO(content), "x.json")["length"] == 200_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 << 20
+
+
+def test_csv_rows_that_are_short_or_long_have_every_column() -> None:
+    assert read(b"a,b\n1\n\n1,2,3,4\n", "x.csv") == [
+        {"a": "1", "b": None},
+        {"a": "1", "b": "2", "_rest": ["3", "4"]},
+    ]
+    assert read(b"", "x.csv") == []
+
+
+def test_csv_with_more_columns_than_any_table_has_is_refused() -> None:
+    with pytest.raises(BadInput, match="16,384 columns"):
+        read(b"," * 20_000 + b"\n1\n", "x.csv")
 
 
 def test_a_page_is_bounded_and_says_how_much_to_ask_for() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.records import JsonStream
+from toolfold.workspace.jsonstream import JsonStream
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

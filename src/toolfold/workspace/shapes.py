@@ -6,7 +6,8 @@ from itertools import chain, islice
 from typing import BinaryIO, Final
 
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.records import JsonStream, kind_of, records
+from toolfold.workspace.jsonstream import JsonStream
+from toolfold.workspace.records import kind_of, records
 
 _KEYS: Final = 20
 _KEY_CHARS: Final = 60
