@@ -112,6 +112,10 @@ def toolfold_over(server: dict[str, Any], home: Path) -> dict[str, Any]:
     """
     config = home / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"records": server}}), encoding="utf-8")
+    # Tools that say to destroy are asked about, unless a rule allows them.
+    (home / "config").mkdir(exist_ok=True)
+    allowed = '[[policy]]\naction = "allow"\ntools = "records.*"\n'
+    (home / "config" / "policy.toml").write_text(allowed, encoding="utf-8")
     return {
         "command": sys.executable,
         "args": ["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],

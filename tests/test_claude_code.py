@@ -53,6 +53,9 @@ def toolfold(*arguments: str) -> list[str]:
 @pytest.fixture
 def claude_json(tmp_path: Path) -> Path:
     """The file of somebody who uses two servers, and has told Claude Code what it asks at first."""
+    policy = tmp_path / "toolfold" / "config" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text('[[policy]]\naction = "allow"\ntools = "files.write_file"\n')
     notes = {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}
     servers = {
         "notes": entry(node_server("memory"), type="stdio", env=notes),

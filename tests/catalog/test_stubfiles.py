@@ -9,7 +9,7 @@ from support import MakeApp, test_server
     [
         (
             "import os\nos.listdir('/servers')",
-            ["index.txt", "graph", "memory", "null", "workspace"],
+            ["index.txt", "graph", "memory", "null", "skills", "workspace"],
         ),
         ("import os\nos.listdir('/servers/null')", ["index.txt", "echo.pyi", "put.pyi"]),
         ("open('/servers/null/put.pyi').read().split('(')[0]", "def put"),

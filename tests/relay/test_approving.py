@@ -14,6 +14,8 @@ from relay.conftest import User
 from relay.peer import kill, toolfold_command
 from support import test_server
 
+pytestmark = pytest.mark.timeout(240)  # it starts many processes
+
 CODE = """
 import records
 for number in range(50):

@@ -104,13 +104,21 @@ class Client:
         result: Json = self._post("tools", name, "execute", body=body)["result"]
         return result
 
-    def execute(self, code: str, *, on_progress: OnProgress | None = None) -> RunResult:
+    def execute(
+        self,
+        code: str,
+        *,
+        session: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> RunResult:
         """Run Python with every tool at hand. What the code does wrong is in the result.
 
-        With `on_progress` calls are told of as they begin.
+        With `session` it goes on with the variables of that name, and keeps them. With
+        `on_progress` calls are told of as they begin.
         """
+        body = {"code": code} if session is None else {"code": code, "session": session}
         if on_progress is None:
-            return typed(RunResult, self._post("execute", body={"code": code}))
+            return typed(RunResult, self._post("execute", body=body))
         ends: dict[str, Any] = {}
 
         def hear(event: str, value: Any) -> None:
@@ -119,7 +127,7 @@ class Client:
             else:
                 ends[event] = value
 
-        self._door.listen("execute", body={"code": code}, on_event=hear)
+        self._door.listen("execute", body=body, on_event=hear)
         if "error" in ends:
             raise failure_of(**ends["error"]["error"])
         if "result" not in ends:

@@ -106,6 +106,8 @@ class RunResult:
     waits: tuple[str, ...]
     images: tuple[Image, ...] = ()
     times: dict[str, float] = field(default_factory=dict)
+    session: str = ""
+    """Whose variables were kept, if any were."""
 
 
 class RunLine(NamedTuple):

@@ -27,7 +27,7 @@ from toolfold.execution.bindings import Bindings
 from toolfold.execution.parking import Parking
 from toolfold.execution.statefiles import StateFiles
 from toolfold.execution.tiers import Tier
-from toolfold.sandbox.sandbox import Frozen, State
+from toolfold.sandbox.sandbox import Frozen, State, close_parked
 
 SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """What a session may be called, as a pattern of JSON Schema."""
@@ -69,6 +69,8 @@ class Held:
     """What the model must know of it."""
     is_kept: bool = True
     """Whether its state outlives the run."""
+    is_bare_copy: bool = False
+    """Whether it stands in for a busy session that has no variables yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +201,8 @@ class Sessions:
 
     async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
         """Write down what a run has left, before it is answered."""
-        if not held.is_kept:
-            return
-        if state is None:
-            if held.info.runs or held.state:
+        if state is None or not self._is_worth(held, state, bound):
+            if held.is_kept and state is None and (held.info.runs or held.state):
                 held.notes.append("The session's variables are as they were before this run.")
             return
         now = self._clock()
@@ -237,6 +237,14 @@ class Sessions:
         held.info, held.state = info, state
         if info.runs == 1:
             await anyio.to_thread.run_sync(self._prune)
+
+    def _is_worth(self, held: Held, state: State, bound: Bindings) -> bool:
+        """Whether anybody could go on with what a run has left."""
+        if held.is_kept and held.is_bare_copy and not bound.names:
+            held.notes.clear()
+            close_parked(state)
+            return False
+        return held.is_kept
 
     def list(self) -> list[SessionInfo]:
         """Return all, the last used first."""
@@ -309,7 +317,8 @@ class Sessions:
                 held.info, held.state = replace(info, name=copy), _frozen(header, content)
         except (FileNotFoundError, StateLost):
             pass
-        note += "a copy of it" if held.state else "one of its own"
+        held.is_bare_copy = held.state is None
+        note += "one of its own" if held.is_bare_copy else "a copy of it"
         held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
         return held
 

@@ -33,6 +33,7 @@ _ACTIONS: Final = """
     transform type update upload view wait watch with write
 """
 _SUBJECTS: Final = 3
+_OWN_CHARS: Final = 16
 _DISCOVERED_CHARS: Final = 40
 _MOST_DESCRIPTION_CHARS: Final = 4_000
 _MOST_TYPE_CHARS: Final = 200
@@ -117,6 +118,8 @@ def _singular(word: str) -> str:
 
 
 def _discovered(tool: Tool) -> Json:
+    if tool.is_built_in:  # their categories say it
+        return {"name": tool.path, "description": sentence(tool, max_chars=_OWN_CHARS)}
     return {"name": tool.path, "description": sentence(tool, max_chars=_DISCOVERED_CHARS)}
 
 

@@ -89,5 +89,6 @@ async def _fork(visit: Visit, arguments: JsonObject) -> Json:
 def _json(info: SessionInfo) -> Json:
     told = asdict(info)
     names: list[Json] = list(told.pop("bindings")["names"])
-    told.pop("interpreter")
+    for name in ("interpreter", "generation"):
+        told.pop(name)
     return {**told, "names": names}
