@@ -48,6 +48,7 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) ## measure, and write the ratios
 	@$(PY) bench/start.py
 	@$(PY) bench/sandbox.py
 	@$(PY) bench/skills.py
+	@$(PY) bench/audit.py
 	@$(PY) bench/discovery.py
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py
