@@ -49,6 +49,7 @@ bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERS
 	@$(PY) bench/start.py
 	@$(PY) bench/sandbox.py
 	@$(PY) bench/skills.py
+	@$(PY) bench/audit.py
 	@$(PY) bench/discovery.py
 	@$(PY) bench/tokens.py
 	@$(PY) bench/catalog.py

@@ -249,6 +249,19 @@ def test_damage_that_shows_only_in_writing_costs_no_new_run(
     assert is_intact(path)
 
 
+def test_a_file_whose_schema_is_no_text_is_set_aside(path: Path) -> None:
+    with opened(path) as journal:
+        one_run(journal)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE ends", b"CREATE TABLE \xccnds"))
+
+    with opened(path) as journal:
+        one_run(journal)
+
+        assert len(list_runs(path, 10)) == 1
+    assert path.with_name("runs.db.broken-1").exists()
+
+
 def test_damage_that_pruning_finds_is_set_aside_too(path: Path) -> None:
     clock = Clock()
     with opened(path, clock=clock) as journal:

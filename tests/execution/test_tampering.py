@@ -259,7 +259,7 @@ def contents(path: Path) -> object:
                     for table in (*tables, "audit", "anchor")
                 )
             ]
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeError) as error:
         return str(error)
 
 

@@ -149,6 +149,9 @@ def _connect(path: Path, schema: Schema, patience_s: float) -> sqlite3.Connectio
         # Rows survive the death of the process. The disk is waited for at checkpoints only.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    except UnicodeError as error:  # SQLite's own message quotes what is damaged
+        connection.close()
+        raise _damage("its schema is malformed") from error
     except BaseException:
         connection.close()
         raise
@@ -166,7 +169,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: Schema
     connection.execute("BEGIN IMMEDIATE")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     if pragma(connection, "application_id") != schema.application_id and not is_empty:
-        raise _not_ours()
+        raise _damage("it belongs to another program")
     version = pragma(connection, "user_version")
     if version > len(schema.steps):
         raise StoreError(
@@ -180,8 +183,8 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: Schema
     connection.execute("COMMIT")
 
 
-def _not_ours() -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError("it belongs to another program")
+def _damage(reason: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(reason)
     error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
     return error
 

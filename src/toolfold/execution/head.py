@@ -23,7 +23,7 @@ SUFFIX: Final = "-head"
 
 _FORM: Final = re.compile(rb"(\d{20}) ([0-9a-f]{64}) ([0-9a-f]{64})\n")
 _SIZE: Final = 20 + 1 + 64 + 1 + 64 + 1
-_TRIES: Final = 20  # others hold it for microseconds
+_TRIES: Final = 5  # others hold it for microseconds
 _TRY_S: Final = 0.0005
 
 
@@ -64,6 +64,7 @@ def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> No
     Without entries a head is made, if there is none.
 
     Raises:
+        TimeoutError: Another process moves it just now.
         StoreError: It cannot be moved, and the message says why.
         sqlite3.Error: The database does not answer.
     """
@@ -82,6 +83,8 @@ def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> No
                 raise StoreError(f"entry {head.seq} of the audit log is missing or another")
             os.lseek(descriptor, 0, os.SEEK_SET)
             os.write(descriptor, _text(last, signer))  # in one piece, whenever we are killed
+    except TimeoutError:
+        raise
     except OSError as error:
         raise StoreError(f"the head {path} cannot be moved: {error.strerror or error}") from error
 

@@ -140,7 +140,7 @@ class Journal:
         """Write what had to wait, though no other row comes."""
         while True:
             await anyio.sleep(_FLUSH_S)
-            self._rows.flush()
+            self._rows.catch_up()
             if not self._books.is_empty:
                 await anyio.to_thread.run_sync(self._books.settle)
 

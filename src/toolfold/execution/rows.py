@@ -79,6 +79,7 @@ class RowWriter:
         self._missing = 0
         self._complained_at = float("-inf")
         self._is_doubted = False
+        self._is_behind = False
 
     def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
         """Open the file; one known to be `damaged` is set aside."""
@@ -128,6 +129,12 @@ class RowWriter:
         while self._waiting and self._is_settled(self._waiting[0]):
             self._waiting_bytes -= self._waiting.popleft().size
 
+    def catch_up(self) -> None:
+        """Write the rows that wait, and move the head on if another process was about to."""
+        self.flush()
+        if self._is_behind and self.opened is not None:
+            self._seal(self.opened)
+
     def _is_settled(self, row: Row, *, is_second_try: bool = False) -> bool:
         """Write a row, or find that it is lost; False if it has to wait.
 
@@ -156,6 +163,9 @@ class RowWriter:
         try:
             self._signer = self._signer or signer_of(self._path)
             advance(self._path, opened.connection, self._signer)
+            self._is_behind = False
+        except TimeoutError:
+            self._is_behind = True
         except (StoreError, OSError, sqlite3.Error) as error:
             self._doubt(str(error))
 

@@ -117,7 +117,7 @@ def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) ->
     except _Broken as broken:
         run = _run_name(connection, broken.run)
         fault = Fault(what=broken.what, seq=broken.seq, run=run, is_end=broken.is_end)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.Error, UnicodeError) as error:  # names of columns may be no UTF-8, too
         after = f" after entry {walk.seq}" if walk.seq else ""
         fault = Fault(what=f"the file is damaged{after}: {error}")
     return Verified(
@@ -283,6 +283,6 @@ def _run_name(connection: sqlite3.Connection, number: int | None) -> str:
         return ""
     try:
         row = connection.execute("SELECT id FROM beginnings WHERE number = ?", (number,)).fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeError):
         row = None
     return str(row[0]) if row else f"number {number}"
