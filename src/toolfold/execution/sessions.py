@@ -240,7 +240,7 @@ class Sessions:
 
     def _is_worth(self, held: Held, state: State, bound: Bindings) -> bool:
         """Whether anybody could go on with what a run has left."""
-        if held.is_kept and held.is_bare_copy and not bound.names:
+        if held.is_kept and held.is_bare_copy and not _own_names(bound):
             held.notes.clear()
             close_parked(state)
             return False
@@ -317,8 +317,8 @@ class Sessions:
                 held.info, held.state = replace(info, name=copy), _frozen(header, content)
         except (FileNotFoundError, StateLost):
             pass
-        held.is_bare_copy = held.state is None
-        note += "one of its own" if held.is_bare_copy else "a copy of it"
+        held.is_bare_copy = not _own_names(held.info.bindings)
+        note += "one of its own" if held.state is None else "a copy of it"
         held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
         return held
 
@@ -461,6 +461,11 @@ def _check(name: str) -> str:
             f"{name[:80]!r} is none."
         )
     return name
+
+
+def _own_names(bound: Bindings) -> set[str]:
+    """Return the names that somebody may want to go on with: no imports, and no `_`."""
+    return {name for name in bound.names if not name.startswith("_")} - bound.imports.keys()
 
 
 def _listed(names: tuple[str, ...]) -> str:
