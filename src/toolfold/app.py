@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import anyio
 import anyio.to_thread
+from anyio.from_thread import check_cancelled
 
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.catalog import Catalog
@@ -80,6 +81,9 @@ from toolfold.workspace.workspace import Workspace
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
+
+_LOOKERS: Final = 2
+"""How many calls look at files at once: each takes Python's time from all else that goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +210,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         checker.use(modules(catalog))
 
     workspace = open_workspace(config)
-    files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes)
+    files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes, check=check_cancelled)
     library = open_library(config, shared.book)
     skills = SkillsModule(
         library,
@@ -393,8 +397,10 @@ def _built_ins(
 
         return answer
 
+    lookers = anyio.CapacityLimiter(_LOOKERS)
+
     async def look_at_files(name: str, arguments: JsonObject) -> Any:
-        return await anyio.to_thread.run_sync(files.call, name, arguments)
+        return await anyio.to_thread.run_sync(files.call, name, arguments, limiter=lookers)
 
     answers = {MODULE: look_at_files, "skills": skills.answer}
     return [

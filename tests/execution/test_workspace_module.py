@@ -2,6 +2,7 @@
 
 import base64
 
+import anyio
 import pytest
 from support import MakeApp
 
@@ -67,3 +68,49 @@ async def test_an_image_that_a_run_wrote_can_be_shown(sandbox: str, running: Mak
 
     assert result.success, result
     assert [base64.b64decode(image.base64) for image in result.images] == [PIXEL]
+
+
+LINES = b"[1]\n" * 4_000_000  # a quarter of a minute of work, or so
+
+
+async def test_a_run_that_looks_at_large_files_leaves_others_their_turn(running: MakeApp) -> None:
+    async with running({}) as toolfold, anyio.create_task_group() as hogs:
+        toolfold.app.workspace.save("large.jsonl", LINES)
+        begun = anyio.Event()
+
+        async def hog() -> None:
+            await toolfold.app.runtime.run(
+                "import asyncio, workspace\n"
+                "await asyncio.gather(*[workspace.count('large.jsonl') for _ in range(60)])",
+                on_progress=lambda done, _total, _note: begun.set() if done == 60 else None,
+            )
+
+        hogs.start_soon(hog)
+        await begun.wait()
+        with anyio.fail_after(10):
+            other = await toolfold.run("import workspace\nlen(workspace.list())")
+        hogs.cancel_scope.cancel()
+
+    assert other.value == 1, other
+
+
+async def test_a_run_that_is_cancelled_stops_looking_at_files(running: MakeApp) -> None:
+    async with running({}) as toolfold:
+        toolfold.app.workspace.save("large.jsonl", LINES * 4)
+        begun = anyio.Event()
+
+        async def look() -> None:
+            await toolfold.app.runtime.run(
+                "import workspace\nworkspace.count('large.jsonl')",
+                on_progress=lambda *_: begun.set(),
+            )
+
+        async with anyio.create_task_group() as looking:
+            looking.start_soon(look)
+            await begun.wait()
+            await anyio.sleep(0.5)
+            cancelled_at = anyio.current_time()
+            looking.cancel_scope.cancel()
+        took_s = anyio.current_time() - cancelled_at
+
+    assert took_s < 5  # of a minute

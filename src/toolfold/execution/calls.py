@@ -1,11 +1,13 @@
 """The calls of one run: answered, counted, written down."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from typing import Final
 
+import anyio
 import anyio.lowlevel
 
 from toolfold.catalog.binding import bind
@@ -97,6 +99,7 @@ class Calls:
         self._under_way = 0
         self._keeping = keeping
         self._definition_of = definition_of
+        self._looking = anyio.Lock()
         self._has_own_progress = False
         self._waited_s: dict[str, float] = {}
 
@@ -168,14 +171,13 @@ class Calls:
             self._under_way -= 1
 
     async def _answer(self, tool: Tool, outgoing: Outgoing, origin: str) -> Json:
-        if tool.module == FILES:
-            await self.settle_files()
         keep = self._following.keep(tool.server, origin, self._keeping)
         keep = self.concealing.keep(tool.server, keep)
         with self.concealing.errors(tool.server, outgoing):
-            answer = await self._catalog.call(
-                tool, outgoing.arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
-            )
+            async with self._turn_of(tool):
+                answer = await self._catalog.call(
+                    tool, outgoing.arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
+                )
             await self._keeping.save_blobs()
         value = await self.concealing.conceal(tool.server, answer.value, answer.size, sent=outgoing)
         self._catalog.observe(tool, Answer(value, answer.size))
@@ -202,6 +204,19 @@ class Calls:
         except RunError:
             journaled.is_replayed = True  # it has not happened, and may yet
             raise
+
+    @asynccontextmanager
+    async def _turn_of(self, tool: Tool) -> AsyncIterator[None]:
+        """Have calls that look at files find what the run wrote, one after the other.
+
+        There are few turns for the files of all runs: one run must not have every one of them.
+        """
+        if tool.module != FILES:
+            yield
+            return
+        async with self._looking:
+            await self.settle_files()
+            yield
 
     async def _read(self, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = read_arguments(call)

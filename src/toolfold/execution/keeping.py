@@ -9,12 +9,14 @@ from itertools import chain
 from typing import Final
 
 import anyio.to_thread
+from anyio.from_thread import check_cancelled
 
 from toolfold.catalog.catalog import Cover
 from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, BadInput, ToolFailed
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.workspace.attention import attentive
 from toolfold.workspace.results import save_result
 from toolfold.workspace.verbs import ROOT, described, inner_path
 from toolfold.workspace.workspace import Workspace
@@ -133,7 +135,8 @@ class Keeping:
                 f"{tool.path} was called, and its answer of {answer.size:,} bytes could not be "
                 f"saved: {words}."
             ) from error
-        told = described(self._workspace, path)
+        look = attentive(check_cancelled)
+        told = described(self._workspace, path, look)
         return told | ({"others": list(answer.others)} if answer.others else {})
 
 

@@ -17,7 +17,7 @@ DEPTH: Final = 100
 
 TOO_DEEP: Final = f"nested too deeply: more than {DEPTH} levels"
 
-_CHUNK_BYTES: Final = 1 << 18
+_CHUNK_BYTES: Final = 1 << 14
 _TOLD_KEYS: Final = 20
 _SPACE: Final = " \t\n\r"
 

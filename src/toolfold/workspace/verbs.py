@@ -1,14 +1,17 @@
 """The module `workspace` of guest code: look at files without reading them whole."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from heapq import nsmallest
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
 
 from toolfold.errors import BadInput, ToolFailed, ToolfoldError
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.workspace.attention import Look, attentive, unwatched
+from toolfold.workspace.descent import Status
 from toolfold.workspace.records import count, page, records
 from toolfold.workspace.shapes import shape_of_file
 from toolfold.workspace.workspace import Workspace
@@ -19,6 +22,8 @@ MODULE: Final = "workspace"
 ROOT: Final = "/workspace"
 _LISTED: Final = 1_000
 _SAMPLE_BYTES: Final = 200
+_PATTERN_CHARS: Final = 500
+_LARGEST: Final = 1 << 53
 
 _PATH: Final[JsonObject] = {"type": "string", "description": "such as /workspace/orders.csv"}
 _AT: Final[JsonObject] = {
@@ -28,7 +33,7 @@ _AT: Final[JsonObject] = {
 
 
 def _number(default: int, lowest: int = 0) -> JsonObject:
-    return {"type": "integer", "minimum": lowest, "default": default}
+    return {"type": "integer", "minimum": lowest, "maximum": _LARGEST, "default": default}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +92,15 @@ VERBS: Final = (
 
 
 class WorkspaceVerbs:
-    """Answers the functions of the module. Blocks; to be called in a thread."""
+    """Answers the functions of the module. Blocks; to be called in a thread.
 
-    def __init__(self, workspace: Workspace, *, max_chars: int) -> None:
+    `check` is called now and then, and ends the work by raising.
+    """
+
+    def __init__(self, workspace: Workspace, *, max_chars: int, check: Look = unwatched) -> None:
         self._workspace = workspace
         self._max_chars = max_chars
+        self._check = check
         self._answers: dict[str, Callable[..., Any]] = {
             verb.name: getattr(self, f"_{verb.name}") for verb in VERBS
         }
@@ -103,65 +112,69 @@ class WorkspaceVerbs:
             ToolfoldError: There is no answer; the message says why.
         """
         try:
-            answer: Json = self._answers[name](**arguments)
+            answer: Json = self._answers[name](attentive(self._check), **arguments)
         except ToolfoldError as error:
             raise ToolFailed(f"workspace.{name}: {error}") from error
         except OSError as error:
             raise ToolFailed(f"workspace.{name}: {_words(error)}") from error
         return answer
 
-    def _list(self, pattern: str = "*") -> Json:
-        wanted = inner_path(pattern)
-        found = sorted(
-            (path, status)
-            for path, status in self._workspace.files()
-            if fnmatchcase(path, wanted) or fnmatchcase(PurePosixPath(path).name, wanted)
-        )
+    def _list(self, look: Look, pattern: str = "*") -> Json:
+        if len(pattern) > _PATTERN_CHARS:
+            raise BadInput(f"A pattern has {_PATTERN_CHARS:,} characters at most.")
+        found = nsmallest(_LISTED, self._matching(look, inner_path(pattern)))
         return [
             {"path": f"{ROOT}/{path}", "bytes": status.size, "changed_at": status.changed_at}
-            for path, status in found[:_LISTED]
+            for path, status in found
         ]
 
-    def _describe(self, path: str) -> Json:
-        return described(self._workspace, inner_path(path))
+    def _matching(self, look: Look, pattern: str) -> Iterator[tuple[str, Status]]:
+        for path, status in self._workspace.files():
+            look()
+            if fnmatchcase(path, pattern) or fnmatchcase(PurePosixPath(path).name, pattern):
+                yield path, status
 
-    def _read(self, path: str, offset: int = 0, size: int = 100_000) -> Json:
+    def _describe(self, look: Look, path: str) -> Json:
+        return described(self._workspace, inner_path(path), look)
+
+    def _read(self, _look: Look, path: str, offset: int = 0, size: int = 100_000) -> Json:
         if size > self._max_chars:
             raise BadInput(f"{self._max_chars:,} bytes can be read at once.")
         return self._workspace.read(inner_path(path), offset, size).decode("utf-8", "replace")
 
-    def _records(self, path: str, start: int = 0, limit: int = 100, at: str | None = None) -> Json:
+    def _records(
+        self, look: Look, path: str, start: int = 0, limit: int = 100, at: str | None = None
+    ) -> Json:
         inner = inner_path(path)
-        with self._workspace.opened(inner) as file:
+        with self._workspace.opened(inner, look) as file:
             found = records(file, inner, at)
             return page(found, start, limit, max_chars=self._max_chars)
 
-    def _count(self, path: str, at: str | None = None) -> Json:
+    def _count(self, look: Look, path: str, at: str | None = None) -> Json:
         inner = inner_path(path)
-        with self._workspace.opened(inner) as file:
+        with self._workspace.opened(inner, look) as file:
             return count(file, inner, at)
 
-    def _remove(self, path: str) -> Json:
+    def _remove(self, _look: Look, path: str) -> Json:
         inner = inner_path(path)
         if not inner:
             raise BadInput("Say which file or directory is to be removed.")
         return self._workspace.remove(inner)
 
 
-def described(workspace: Workspace, path: str) -> JsonObject:
+def described(workspace: Workspace, path: str, look: Look) -> JsonObject:
     """Return what a file is, in few words.
 
     Raises:
         OSError: It cannot be opened.
     """
     size = workspace.stat(path).size
-    with workspace.opened(path) as file:
-        try:
+    try:
+        with workspace.opened(path, look) as file:
             shape = shape_of_file(file, path)
-        except BadInput as error:
-            file.seek(0)
-            sample = file.read(_SAMPLE_BYTES).decode("utf-8", "replace")
-            shape = {"type": "text", "note": str(error), "sample": sample}
+    except BadInput as error:
+        sample = workspace.read(path, 0, _SAMPLE_BYTES).decode("utf-8", "replace")
+        shape = {"type": "text", "note": str(error), "sample": sample}
     return {"path": f"{ROOT}/{path}", **shape, "bytes": size}
 
 

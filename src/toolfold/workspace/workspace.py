@@ -5,11 +5,13 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from toolfold.config.locks import try_lock
 from toolfold.config.paths import make_private
+from toolfold.workspace.attention import SLICE_BYTES, Look, WatchedFile, unwatched
 from toolfold.workspace.descent import (
     Entry,
     Status,
@@ -77,11 +79,11 @@ class Workspace:
             return os.pread(file.fileno(), min(size, READ_BYTES), offset)
 
     @contextmanager
-    def opened(self, path: str) -> Iterator[BinaryIO]:
-        """Open a file to be read for the length of this context."""
+    def opened(self, path: str, look: Look = unwatched) -> Iterator[BinaryIO]:
+        """Open a file to be read for the length of this context; `look` is called at each slice."""
         with self._parent(path) as (at, name):
             descriptor = open_file(at, _named(name, path), os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as file:
+        with BufferedReader(WatchedFile(descriptor, look), SLICE_BYTES) as file:
             yield file
 
     def usage(self) -> Usage:

@@ -5,6 +5,7 @@ import errno
 from typing import Any, Final
 
 import anyio.to_thread
+from anyio.from_thread import check_cancelled
 
 from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
 from toolfold.errors import BadInput, NotFound
@@ -56,7 +57,7 @@ def file_operations() -> list[Operation]:
 
 
 async def _list(visit: Visit, arguments: JsonObject) -> Json:
-    verbs = WorkspaceVerbs(visit.app.workspace, max_chars=_MOST_BYTES)
+    verbs = WorkspaceVerbs(visit.app.workspace, max_chars=_MOST_BYTES, check=check_cancelled)
     pattern: JsonObject = {"pattern": str(arguments.get("pattern", "*"))}
     return {"files": await anyio.to_thread.run_sync(verbs.call, "list", pattern)}
 
