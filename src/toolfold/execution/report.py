@@ -2,14 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from toolfold.catalog.results import Blob
 from toolfold.execution.gaps import Unsupported
 from toolfold.execution.overflow import Kept, Saved, render
 from toolfold.execution.review import Finding
-from toolfold.execution.tiers import Tier
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import Failure, GuestOutcome
 
@@ -143,11 +142,11 @@ def failure_text(
     waits: Iterable[str],
     *,
     max_chars: int,
-    tier: Tier,
+    hint: str | None,
 ) -> str:
     """What was printed until then, what went wrong where, and which calls had completed."""
     assert outcome.failure is not None  # noqa: S101
-    error = shorten(_error(outcome.failure, source, tier), 4_000)
+    error = shorten(_error(outcome.failure, source, hint), 4_000)
     parts = [shorten(_printed(outcome), max_chars // 2), error]
     parts.append(completed_text(counts))
     return with_notes("\n".join(part for part in parts if part), waits)
@@ -239,7 +238,7 @@ def with_notes(text: str, waits: Iterable[str]) -> str:
     return "\n".join([text, *(f"Note: {wait}" for wait in waits)])
 
 
-def _error(failure: Failure, source: str, tier: Tier) -> str:
+def _error(failure: Failure, source: str, hint: str | None) -> str:
     where = f" on line {failure.line}" if failure.line else ""
     text = f"Error{where}: {failure.message}"
     lines = source.split("\n")
@@ -248,7 +247,7 @@ def _error(failure: Failure, source: str, tier: Tier) -> str:
     callers = _callers(failure.traceback)
     if callers:
         text += "\n" + "\n".join(callers)
-    if hint := _hint(failure, tier):
+    if hint:
         text += f"\nHint: {hint}"
     return text
 
@@ -266,42 +265,3 @@ def _frame_line(file: str, line: str, where: str) -> str:
     if file.startswith(_SKILL):
         return f"  in the skill {file.removeprefix(_SKILL)}, line {line}, in {where}"
     return f"  called from line {line} in {where}"
-
-
-_HINTS: Mapping[str, str] = {
-    "can't be awaited": "this is a plain value already: leave out `await`, or await the call "
-    "itself where it is made.",
-    "'coroutine' object": "the call was taken for an awaited one: write `await` in front of it "
-    "where it is made, or use its value directly.",
-    "cannot suspend in this synchronous context": "call tools in a loop or a comprehension, not "
-    "from map(), filter() or a key function.",
-    "has no attribute": "values of tools are plain dicts and lists: use value['key'].",
-    "list indices must be integers": "the value is a list: loop over it, or take value[0].",
-    "string indices must be integers": "the value is text, not a dict: print it to see its form.",
-}
-
-
-_WALLS: Mapping[re.Pattern[str], str] = {
-    re.compile(r"/subprocess\.py|/multiprocessing/|os\.fork\b"): "there are no other processes "
-    "here: do it in Python, in threads, or with a tool.",
-    re.compile(r"/socket\.py|gaierror|urlopen error"): "there is no network here: use a tool.",
-}
-_REFUSED = re.compile(
-    r"PermissionError|FileNotFoundError|NotImplementedError|socket\.gaierror|urllib\.error"
-)
-
-
-def _hint(failure: Failure, tier: Tier) -> str | None:
-    if failure.message.startswith("AttributeError: module 'skills'"):
-        return "write `from skills import <name>`; skills.search(...) finds skills."
-    if tier == "cpython":
-        if _REFUSED.match(failure.message):
-            told = failure.message + failure.traceback
-            return next((hint for words, hint in _WALLS.items() if words.search(told)), None)
-        if failure.message.startswith("AttributeError: module"):
-            return None  # it is all of Python: the name is wrong
-    if failure.kind == "unsupported":
-        return "this sandbox runs a subset of Python; write it with plain functions and loops."
-    if failure.message.startswith("AttributeError: module"):
-        return "this function is not available in this sandbox; write it yourself."
-    return next((hint for words, hint in _HINTS.items() if words in failure.message), None)

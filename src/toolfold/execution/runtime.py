@@ -23,6 +23,7 @@ from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.guarding import Guard, RunFacts
+from toolfold.execution.hints import hint_for
 from toolfold.execution.journal import Journal, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.moving import no_calls, pack_up, refuse_to_leave
@@ -426,8 +427,9 @@ class Runtime:
             text = report.success_text(outcome, waits, saved, max_chars=max_chars)
             error = None
         else:
+            hint = hint_for(failure, tier, has_cpython=self._tiers.has_cpython)
             text = report.failure_text(
-                outcome, plan.source, counts, (*waits, *saved.notes), max_chars=max_chars, tier=tier
+                outcome, plan.source, counts, (*waits, *saved.notes), max_chars=max_chars, hint=hint
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
