@@ -1,0 +1,117 @@
+"""Approvals through real MCP clients: that can ask, that cannot, that are late."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from support import MakeApp, test_server
+
+from toolfold.entrypoints.mcp.server import make_server
+
+pytestmark = pytest.mark.anyio
+
+MODES = ["legacy", "2026-07-28"]
+FIFTY = """
+import records
+for number in range(50):
+    records.update(id=number, value="gone")
+"fifty"
+"""
+
+
+@pytest.fixture
+def updates(tmp_path: Path, home: Path) -> Path:
+    rules = home / "config" / "policy.toml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('[[policy]]\naction = "ask"\ntools = "records.update"\n')
+    return tmp_path / "updates.jsonl"
+
+
+def done(updates: Path) -> list[int]:
+    lines = updates.read_text().splitlines() if updates.exists() else []
+    return [json.loads(line)["id"] for line in lines]
+
+
+def text_of(result: types.CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+def user(answer: types.ElicitResult, after_s: float = 0) -> tuple[Callable[..., Any], list[str]]:
+    """Return one who answers every question so, and what they were asked."""
+    asked: list[str] = []
+
+    async def reply(_context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        await anyio.sleep(after_s)
+        return answer
+
+    return reply, asked
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_can_ask_puts_one_question(
+    mode: str, running: MakeApp, updates: Path
+) -> None:
+    yes = types.ElicitResult(action="accept", content={"approve": True, "most": 50})
+    reply, asked = user(yes)
+    async with running({"records": test_server("records", updates, "60")}) as toolfold:
+        server = make_server(toolfold.app, client="me")
+        async with Client(server, mode=mode, elicitation_callback=reply) as client:
+            result = await client.call_tool("execute_code", {"code": FIFTY})
+
+    assert text_of(result) == "fifty"
+    assert len(asked) == 1
+    assert "records.update: 1 call so far" in asked[0]
+    assert done(updates) == list(range(50))
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_its_user_declines_is_not_done(
+    mode: str, running: MakeApp, updates: Path
+) -> None:
+    reply, asked = user(types.ElicitResult(action="decline"))
+    async with running({"records": test_server("records", updates, "60")}) as toolfold:
+        server = make_server(toolfold.app, client="me")
+        async with Client(server, mode=mode, elicitation_callback=reply) as client:
+            result = await client.call_tool("execute_code", {"code": FIFTY})
+
+    assert result.is_error
+    assert "The user rejected records.update" in text_of(result)
+    assert len(asked) == 1
+    assert done(updates) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_that_cannot_ask_is_told_how_to_decide(
+    mode: str, running: MakeApp, updates: Path
+) -> None:
+    async with running({"records": test_server("records", updates, "60")}) as toolfold:
+        async with Client(make_server(toolfold.app, client="me"), mode=mode) as client:
+            result = await client.call_tool("execute_code", {"code": FIFTY})
+
+    assert "toolfold approve " in text_of(result)
+    assert done(updates) == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_answers_late_finds_the_run_frozen(
+    mode: str, running: MakeApp, updates: Path
+) -> None:
+    yes = types.ElicitResult(action="accept", content={"approve": True})
+    reply, _ = user(yes, after_s=2)
+    servers = {"records": test_server("records", updates, "60")}
+    async with running(servers, limits__ask_s=0.5) as toolfold:
+        server = make_server(toolfold.app, client="me")
+        async with Client(server, mode=mode, elicitation_callback=reply) as client:
+            with anyio.move_on_after(20), suppress(Exception):  # which may refuse a late answer
+                await client.call_tool("execute_code", {"code": FIFTY})
+        pending = toolfold.app.runtime._trust.approvals.pending()
+
+    assert [each.tool for each in pending] == ["records.update"]
+    assert done(updates) == []
