@@ -17,7 +17,8 @@ LISTS = ("tools", "prompts", "resources", "resourceTemplates")
 SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
-_NAMED_SERVERS = 10
+_NAMED_SERVERS = 12
+_NAMED_CHARS = 100
 
 _DESCRIPTION = """\
 Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
@@ -40,9 +41,10 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
     if servers is None:
         named = "see tools.servers()"
     else:
-        named = ", ".join(servers[:_NAMED_SERVERS]) or "none yet"
-        if len(servers) > _NAMED_SERVERS:
-            named += f" and {len(servers) - _NAMED_SERVERS} more"
+        shown = _shown(servers)
+        named = ", ".join(shown) or "none yet"
+        if len(servers) > len(shown):
+            named += f" and {len(servers) - len(shown)} more"
     return {
         "name": "execute_code",
         "description": _DESCRIPTION.format(servers=named),
@@ -58,6 +60,16 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
         # Clients that load tools on demand would hide the only one there is.
         "_meta": {"anthropic/alwaysLoad": True},
     }
+
+
+def _shown(servers: "Sequence[str]") -> "list[str]":
+    """Return the servers that are named: as many as there is room for, the first in any case."""
+    shown: list[str] = []
+    for name in servers[:_NAMED_SERVERS]:
+        if shown and sum(map(len, shown)) + len(name) > _NAMED_CHARS:
+            break
+        shown.append(name[:_NAMED_CHARS])
+    return shown
 
 
 def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "dict[str, Any]":
