@@ -352,6 +352,7 @@ def test_a_journal_of_an_older_toolfold_is_read_on(path: Path) -> None:
         for table in ("listings", "offers", "tokens", "intents", "wholes", "clocks", "progress",
                       "decisions", "reveals", "audit", "anchor"):  # fmt: skip
             connection.execute(f"DROP TABLE {table}")
+        connection.execute("DROP INDEX beginnings_by_first")
         for column in ("kind", "session", "generation", "resumes"):
             connection.execute(f"ALTER TABLE beginnings DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 1")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from toolfold.config.layers import Pairs
 from toolfold.config.settings import Settings
 from toolfold.entrypoints.install.files import Files
 
@@ -22,7 +23,13 @@ _SERVERS = """\
   }
 }
 """
-_TABLES = {"limits": "of one run", "memory": "", "hooks": "of coding agents"}
+_TABLES = {
+    "limits": "of one run",
+    "memory": "",
+    "hooks": "of coding agents",
+    "privacy": "what models need not see",
+}
+_PAIRS = {Pairs, "Pairs"}
 _PREFACE = """\
 # Settings of toolfold. What is commented out stands at its default.
 """
@@ -50,7 +57,9 @@ def settings_text() -> str:
     for name, about in _TABLES.items():
         table = getattr(settings, name)
         lines += ["", f"# [{name}]" + (f"  # {about}" if about else "")]
-        lines += [_line(each.name, getattr(table, each.name)) for each in fields(table)]
+        for each in fields(table):
+            value = getattr(table, each.name)
+            lines.append(_line(each.name, dict(value) if each.type in _PAIRS else value))
     return "\n".join(lines) + "\n"
 
 
