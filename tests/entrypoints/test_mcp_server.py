@@ -62,10 +62,12 @@ async def test_the_one_tool_is_small_with_one_server(running: MakeApp) -> None:
 
 @pytest.mark.timeout(300)
 async def test_seven_servers_with_504_tools_are_as_small_and_every_tool_can_be_used(
-    running: MakeApp,
+    running: MakeApp, home: Path
 ) -> None:
     servers = {name: test_server("replay", catalogue(name)) for name in SEVEN}
     async with running(servers, connect_timeout_s=120) as toolfold:
+        allowed = '[[policy]]\naction = "allow"\ntools = "*"\n'  # some say to destroy
+        (home / "config" / "policy.toml").write_text(allowed)
         await toolfold.app.catalog.learn()
         tools = [tool for tool in toolfold.app.catalog.tools if not tool.is_built_in]
         async with Client(make_server(toolfold.app)) as client:
