@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.catalog import large
+from toolfold.catalog import jsonspans, large
 from toolfold.catalog.large import TOO_LONG, LargeParts, Sizes, Spool
 from toolfold.errors import ToolFailed
 
@@ -90,3 +90,62 @@ def test_answers_that_nobody_fetches_do_not_pile_up() -> None:
         parts.fold(spooled(json.dumps(message).encode()))
 
     assert len(parts._parts) == 16
+
+
+BLOCK = b'{"type":"text","text":"' + b"x" * 70_000 + b'"}'
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"content":[' + b"1," * 200_000 + b"1]}",
+        b'{"content":[' + b"{}," * 200_000 + b"{}]}",
+        b'{"content":[{' + b'"a":1,' * 200_000 + b'"a":1}]}',
+        b'{"structuredContent":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"structuredContent":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
+    ],
+    ids=["items", "blocks", "fields", "lists", "objects"],
+)
+def test_a_message_of_more_parts_than_anybody_means_is_refused_where_it_is_found(
+    result: bytes,
+) -> None:
+    folded = LargeParts(SIZES).fold(spooled(b'{"jsonrpc":"2.0","id":5,"result":' + result + b"}"))
+
+    assert json.loads(folded)["id"] == 5
+    assert json.loads(folded)["error"]["message"] == TOO_LONG
+
+
+def test_a_value_that_takes_too_many_steps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonspans, "_MOST_STEPS", 1_000)
+    nested = b"[[[[[[]]]]]]"
+    few, many = (b"[" + b",".join([nested] * count) + b"]" for count in (10, 1_000))
+
+    for rows, is_refused in ((few, False), (many, True)):
+        message = b'{"id":5,"result":{"structuredContent":' + rows + b"}}"
+        assert ("error" in json.loads(LargeParts(SIZES).fold(spooled(message)))) is is_refused
+
+
+def test_the_parts_of_one_message_are_kept_together_however_many() -> None:
+    parts = LargeParts(SIZES)
+    message = b'{"id":1,"result":{"content":[' + b",".join([BLOCK] * 200) + b"]}}"
+    content = json.loads(parts.fold(spooled(message)))["result"]["content"]
+
+    for _ in range(15):
+        parts.fold(spooled(message))
+    assert all(parts.take(block["text"]) is not None for block in content[:100])
+    parts.fold(spooled(message))
+    with pytest.raises(ToolFailed):
+        parts.take(content[100]["text"])
+
+
+def test_spaces_of_any_length_stand_between_parts() -> None:
+    gap = b" " * ((1 << 20) * 2 + 5)
+    message = b'{"id":1,' + gap + b'"result":{"content":[' + gap + BLOCK + gap + b"]" + gap + b"}}"
+    parts = LargeParts(SIZES)
+
+    text = parts.fold(spooled(message))
+
+    assert json.loads(text)["error"]["message"] == TOO_LONG
+    roomy = LargeParts(Sizes(result_bytes=5_000_000, large_result_bytes=1))
+    block = json.loads(roomy.fold(spooled(message)))["result"]["content"][0]
+    assert roomy.take(block["text"]) is not None

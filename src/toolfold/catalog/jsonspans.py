@@ -10,6 +10,9 @@ from typing import Final
 
 _WINDOW: Final = 1 << 20
 _LONGEST_KEY: Final = 1_024
+_MOST_PARTS: Final = 100_000
+_MOST_STEPS: Final = 10_000_000
+_DEEPEST: Final = 1_000
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[-+.0-9A-Za-z]++")
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -35,48 +38,91 @@ class Malformed(Exception):
     """This is no JSON."""
 
 
-def read_object(text: mmap, start: int, on_member: OnMember) -> int:
-    """Go through the object that begins at `start`, and return where it ends.
+class TooMuch(Exception):
+    """It has more parts than anybody means to send, or is nested more deeply."""
 
-    Raises:
-        Malformed: There is none, or it does not end.
-    """
-    at = _opened(text, start, b"{")
-    while not _is(text, at, b"}"):
-        key_end = _string_end(text, at)
-        if key_end - at > _LONGEST_KEY:
+
+class Spans:
+    """Says where the parts of one text are, in a bounded number of steps."""
+
+    def __init__(self, text: mmap) -> None:
+        self._text = text
+        self._parts = _MOST_PARTS
+        self._steps = _MOST_STEPS
+
+    def read_object(self, start: int, on_member: OnMember) -> int:
+        """Go through the object that begins at `start`, and return where it ends.
+
+        Raises:
+            Malformed: There is none, or it does not end.
+            TooMuch: It has too many members, together with what was gone through before.
+        """
+        text = self._text
+        at = _opened(text, start, b"{")
+        while not _is(text, at, b"}"):
+            self._count_part()
+            key_end = _string_end(text, at)
+            if key_end - at > _LONGEST_KEY:
+                raise Malformed
+            key = text[at + 1 : key_end - 1]
+            at = _after(text, on_member(key, _opened(text, key_end, b":")), b"}")
+        return at + 1
+
+    def read_list(self, start: int, on_item: OnItem) -> int:
+        """Go through the list that begins at `start`, and return where it ends.
+
+        Raises:
+            Malformed: There is none, or it does not end.
+            TooMuch: It has too many items, together with what was gone through before.
+        """
+        text = self._text
+        at = _opened(text, start, b"[")
+        while not _is(text, at, b"]"):
+            self._count_part()
+            at = _after(text, on_item(at), b"]")
+        return at + 1
+
+    def value_end(self, start: int) -> int:
+        """Return where the value that begins at `start` ends.
+
+        Raises:
+            Malformed: There is none.
+            TooMuch: It is nested too deeply, or takes too many steps.
+        """
+        text = self._text
+        if _is(text, start, b'"'):
+            return _string_end(text, start)
+        if _is(text, start, b"{") or _is(text, start, b"["):
+            return self._container_end(start)
+        found = _SCALAR.match(text, start, start + _WINDOW)
+        if found is None:
             raise Malformed
-        key = text[at + 1 : key_end - 1]
-        at = _after(text, on_member(key, _opened(text, key_end, b":")), b"}")
-    return at + 1
+        return found.end()
 
+    def _container_end(self, start: int) -> int:
+        text = self._text
+        depth, at = 1, start + 1
+        while depth:
+            self._steps -= 1
+            if depth > _DEEPEST or self._steps < 0:
+                raise TooMuch
+            found = _BETWEEN.match(text, at, min(at + _WINDOW, len(text)))
+            at = found.end() if found else at
+            if at >= len(text):
+                raise Malformed
+            character = text[at : at + 1]
+            if character == b'"':  # cut off by the window
+                at = _string_end(text, at)
+            elif character in b"{[":
+                depth, at = depth + 1, at + 1
+            elif character in b"]}":
+                depth, at = depth - 1, at + 1
+        return at
 
-def read_list(text: mmap, start: int, on_item: OnItem) -> int:
-    """Go through the list that begins at `start`, and return where it ends.
-
-    Raises:
-        Malformed: There is none, or it does not end.
-    """
-    at = _opened(text, start, b"[")
-    while not _is(text, at, b"]"):
-        at = _after(text, on_item(at), b"]")
-    return at + 1
-
-
-def value_end(text: mmap, start: int) -> int:
-    """Return where the value that begins at `start` ends.
-
-    Raises:
-        Malformed: There is none.
-    """
-    if _is(text, start, b'"'):
-        return _string_end(text, start)
-    if _is(text, start, b"{") or _is(text, start, b"["):
-        return _container_end(text, start)
-    found = _SCALAR.match(text, start)
-    if found is None:
-        raise Malformed
-    return found.end()
+    def _count_part(self) -> None:
+        self._parts -= 1
+        if self._parts < 0:
+            raise TooMuch
 
 
 def _string_end(text: mmap, start: int) -> int:
@@ -91,23 +137,6 @@ def _string_end(text: mmap, start: int) -> int:
         if _is(text, at, b'"'):
             return at + 1
     raise Malformed
-
-
-def _container_end(text: mmap, start: int) -> int:
-    depth, at = 1, start + 1
-    while depth:
-        found = _BETWEEN.match(text, at, min(at + _WINDOW, len(text)))
-        at = found.end() if found else at
-        if at >= len(text):
-            raise Malformed
-        character = text[at : at + 1]
-        if character == b'"':  # cut off by the window
-            at = _string_end(text, at)
-        elif character in b"{[":
-            depth, at = depth + 1, at + 1
-        elif character in b"]}":
-            depth, at = depth - 1, at + 1
-    return at
 
 
 def _opened(text: mmap, at: int, expected: bytes) -> int:
@@ -125,8 +154,12 @@ def _after(text: mmap, at: int, closing: bytes) -> int:
 
 
 def _solid(text: mmap, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    """Return where the next character is that is no space; others have their turn in between."""
+    while found := _SPACE.match(text, at, at + _WINDOW):
+        if found.end() < at + _WINDOW:
+            return found.end()
+        at = found.end()
+    return at
 
 
 def _is(text: mmap, at: int, expected: bytes) -> bool:

@@ -16,7 +16,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from toolfold.catalog.jsonspans import Malformed, read_list, read_object, value_end
+from toolfold.catalog.jsonspans import Malformed, Spans, TooMuch
 from toolfold.errors import ToolFailed
 
 TOO_LONG: Final = "toolfold: the answer has more than can be taken, by its byte limit"
@@ -150,14 +150,19 @@ class LargeParts:
         One that stays too long even so becomes an error that answers the same request.
         """
         text = spool.map()
+        message = _Message(text)
         try:
-            message = _Message(text)
+            message.read()
+        except TooMuch:
+            return _refusal(message.id)
         except Malformed:
             return text[:_PART_BYTES]  # which is no message either
         rest = spool.size - sum(part.size for part in message.parts)
         if rest > self.sizes.message_bytes:
             return _refusal(message.id)
-        return b"".join(self._marked(text, message.parts))
+        marked = b"".join(self._marked(text, message.parts))
+        self._let_go()
+        return marked
 
     def take(self, value: Any) -> LargePart | None:
         """Return the part that a value of a message stands for, once; None if it is itself.
@@ -178,16 +183,19 @@ class LargeParts:
         for part in parts:
             yield text[at : part.start]
             mark = json.dumps(f"{self._secret}:{next(self._numbers)}")
-            self._keep(json.loads(mark), part)
+            self._parts[json.loads(mark)] = part
             marked = mark if part.kind == "text" else f'{{"{self._secret}":{mark}}}'
             yield marked.encode()
             at = part.end
         yield text[at:]
 
-    def _keep(self, mark: str, part: LargePart) -> None:
-        self._parts[mark] = part
-        while len({id(each.text) for each in self._parts.values()}) > _KEPT:
-            self._parts.pop(next(iter(self._parts)))
+    def _let_go(self) -> None:
+        """Let go of the oldest messages, if nobody fetches them."""
+        messages = dict.fromkeys(id(part.text) for part in self._parts.values())
+        surplus = set(list(messages)[:-_KEPT])
+        if surplus:
+            kept = self._parts.items()
+            self._parts = {mark: part for mark, part in kept if id(part.text) not in surplus}
 
 
 class _Message:
@@ -197,32 +205,41 @@ class _Message:
         self.id: bytes | None = None
         self.parts: list[LargePart] = []
         self._text = text
-        read_object(text, 0, self._member)
+        self._spans = Spans(text)
+
+    def read(self) -> None:
+        """Find them.
+
+        Raises:
+            Malformed: It is no message.
+            TooMuch: It has more parts than can be gone through.
+        """
+        self._spans.read_object(0, self._member)
 
     def _member(self, key: bytes, start: int) -> int:
         if key == b"result" and self._opens(start, b"{"):
-            return read_object(self._text, start, self._result)
-        end = value_end(self._text, start)
+            return self._spans.read_object(start, self._result)
+        end = self._spans.value_end(start)
         if key == b"id" and end - start < _PART_BYTES:
             self.id = self._text[start:end]
         return end
 
     def _result(self, key: bytes, start: int) -> int:
         if key == b"content" and self._opens(start, b"["):
-            return read_list(self._text, start, self._block)
+            return self._spans.read_list(start, self._block)
         return self._value(start, "json" if key == b"structuredContent" else None)
 
     def _block(self, start: int) -> int:
         if self._opens(start, b"{"):
-            return read_object(self._text, start, self._field)
-        return value_end(self._text, start)
+            return self._spans.read_object(start, self._field)
+        return self._spans.value_end(start)
 
     def _field(self, key: bytes, start: int) -> int:
         is_text = key == b"text" and self._opens(start, b'"')
         return self._value(start, "text" if is_text else None)
 
     def _value(self, start: int, kind: PartKind | None) -> int:
-        end = value_end(self._text, start)
+        end = self._spans.value_end(start)
         if kind is not None and end - start > _PART_BYTES:
             self.parts.append(LargePart(self._text, start, end, kind))
         return end
