@@ -79,7 +79,9 @@ class User:
 
     @property
     def daemons(self) -> set[int]:
-        return {pid for pid in processes_with(str(self.home)) if _is_daemon(pid)}
+        """Not what a daemon is about to start: until then it looks like the daemon itself."""
+        found = {pid for pid in processes_with(str(self.home)) if _is_daemon(pid)}
+        return {pid for pid in found if _parent(pid) not in found}
 
     @property
     def servers(self) -> set[int]:
@@ -96,6 +98,14 @@ def _command(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(status.rpartition(")")[2].split()[1])
 
 
 def _is_daemon(pid: int) -> bool:
