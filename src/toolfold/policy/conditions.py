@@ -16,7 +16,7 @@ condition neither true nor false, but unknown; who asks decides what that means.
 import json
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -31,7 +31,7 @@ Test: TypeAlias = Callable[[JsonObject], Truth]
 Literal: TypeAlias = bool | int | float | str | None
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<number>-?\d{1,18}(?:\.\d{1,18})?(?![\w.]))|(?P<text>'[^'\\]*'|\"[^\"\\]*\")"
+    r"\s*(?:(?P<number>-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?(?![\w.]))|(?P<text>'[^'\\]*'|\"[^\"\\]*\")"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(?P<sign>==|!=|<=|>=|[<>()\[\],]))"
 )
 _KEYWORDS: Final = frozenset(("and", "or", "not", "in", "contains", "true", "false", "null"))
@@ -193,13 +193,8 @@ class _Reader:
 def _joined(tests: list[Test], *, decisive: bool) -> Test:
     """Return `or` (True decides) or `and` (False decides); unknown unless one decides."""
 
-    def test(arguments: JsonObject) -> Truth:
-        truths = [each(arguments) for each in tests]
-        if decisive in truths:
-            return decisive
-        return None if None in truths else not decisive
-
-    return test
+    join = _any if decisive else _all
+    return lambda arguments: join(test(arguments) for test in tests)
 
 
 def _negated(inner: Test) -> Test:
@@ -226,7 +221,8 @@ def _compared(path: tuple[str, ...], sign: str, literal: Literal) -> Test:
             return None
         if sign in _ORDER:
             return _ordered(sign, value, literal)
-        return _is_equal(value, literal) == (sign == "==")
+        is_equal = _is_equal(value, literal)
+        return None if is_equal is None else is_equal == (sign == "==")
 
     return test
 
@@ -239,25 +235,42 @@ def _ordered(sign: str, value: Json, literal: Literal) -> Truth:
     return None
 
 
-def _is_equal(value: Json, literal: Literal) -> bool:
-    """Compare as JSON does: true is not 1."""
-    return isinstance(value, bool) == isinstance(literal, bool) and value == literal
+def _is_equal(value: Json, literal: Literal) -> Truth:
+    """Compare as JSON does: true is not 1. Of another kind it may be the same to its server."""
+    if value is None or literal is None:
+        return value is literal
+    if isinstance(value, str) and isinstance(literal, str):
+        return value == literal
+    if isinstance(value, bool) and isinstance(literal, bool):
+        return value is literal
+    return value == literal if _is_number(value) and _is_number(literal) else None
 
 
 def _is_among(value: "Json | _Absent", choices: list[Literal]) -> Truth:
     """Whether a value is one of these; of a list, whether all of it is."""
-    if isinstance(value, _Absent | dict):
+    if isinstance(value, _Absent):
         return None
     each = value if isinstance(value, list) else [value]
-    return all(any(_is_equal(one, choice) for choice in choices) for one in each)
+    return _all(_any(_is_equal(one, choice) for choice in choices) for one in each)
 
 
 def _contains(value: "Json | _Absent", wanted: Literal) -> Truth:
     if isinstance(value, str) and isinstance(wanted, str):
         return wanted in value
     if isinstance(value, list):
-        return any(_is_equal(one, wanted) for one in value)
+        return _any(_is_equal(one, wanted) for one in value)
     return None
+
+
+def _any(truths: Iterable[Truth]) -> Truth:
+    """Return what `or` makes of truths; unknown unless one decides."""
+    found = set(truths)
+    return True if True in found else None if None in found else False
+
+
+def _all(truths: Iterable[Truth]) -> Truth:
+    found = set(truths)
+    return False if False in found else None if None in found else True
 
 
 def _is_number(value: Json) -> bool:
