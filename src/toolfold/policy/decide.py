@@ -26,6 +26,8 @@ class ToolFacts(NamedTuple):
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
+    other_names: tuple[str, ...] = ()
+    """How else rules may spell it: as its server does, `crm.delete-contact`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,10 @@ def _fit(rule: Rule, tool: ToolFacts, call: CallFacts) -> tuple[bool, str]:
 
 def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
     """Whether a rule is about a tool at all, whatever it is called with."""
-    if rule.tools and not any(fits_pattern(tool.name, each) for each in rule.tools):
+    if rule.tools and not _fits_any((tool.name, *tool.other_names), rule.tools):
         return False, "it is about other tools"
-    if rule.upstreams and not any(fits_pattern(tool.upstream, each) for each in rule.upstreams):
+    module = tool.name.partition(".")[0]
+    if rule.upstreams and not _fits_any((tool.upstream, module), rule.upstreams):
         return False, "it is about other upstreams"
     for name, truths in rule.annotations:
         said: bool | None = getattr(tool, name)
@@ -123,6 +126,10 @@ def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
             words = {True: "yes", False: "no", None: "not said"}
             return False, f"{name} is {words[said]}"
     return True, "it is about this tool"
+
+
+def _fits_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    return any(fits_pattern(name, pattern) for name in names for pattern in patterns)
 
 
 def _is_denied_by(rules: Sequence[Rule], tool: ToolFacts) -> bool:

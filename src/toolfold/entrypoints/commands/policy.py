@@ -4,17 +4,19 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+from toolfold.catalog.names import module_names
 from toolfold.config.faults import shown
-from toolfold.config.files import read_file
+from toolfold.config.files import read_file, replace_file
+from toolfold.config.paths import make_private
 from toolfold.config.settings import Config, load_config
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import Shelf
 from toolfold.errors import ConfigError, NotFound
-from toolfold.execution.approvals import approvals_of
+from toolfold.execution.approvals import approvals_of, scope_of
 from toolfold.execution.guarding import facts_of
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts, explain
-from toolfold.policy.files import PolicyFiles, read_policy
+from toolfold.policy.files import NAME, PolicyFiles, read_policy
 from toolfold.policy.imported import as_toml, translated
 from toolfold.policy.rules import BUILTIN
 
@@ -31,8 +33,12 @@ def policy_show(_arguments: Namespace) -> int:
                 print(f"key {shown(key)}: {shown(str(rule))}")
     for rule in BUILTIN:
         print(shown(str(rule)))
-    for tool in approvals_of(config).always_allowed(config.namespace):
-        print(f"always allowed here: {shown(tool)} (`toolfold policy ask {shown(tool)}` ends that)")
+    for scope, tool in approvals_of(config).always_allowed(config.namespace):
+        whose = scope.removeprefix(config.namespace).replace(" key:", " for the key ")
+        print(
+            f"always allowed here{shown(whose)}: {shown(tool)} (`toolfold policy ask "
+            f"{shown(tool)}` ends that)"
+        )
     if _imported(config):
         print("Your client's own rules were kept when installing: `toolfold policy import`.")
     return 0
@@ -47,10 +53,12 @@ def policy_check(arguments: Namespace) -> int:
         raise ConfigError(f"The arguments are no JSON: {error}.") from error
     if not isinstance(given, dict):
         raise ConfigError("The arguments are a JSON object.")
-    policy = PolicyFiles(config).policy(f"key:{arguments.key}" if arguments.key else "")
+    client = f"key:{arguments.key}" if arguments.key else ""
+    policy = PolicyFiles(config).policy(client)
     for line in explain(policy, _facts(arguments), given, arguments.count):
         print(shown(line))
-    if approvals_of(config).is_always_allowed(config.namespace, arguments.tool):
+    scope = scope_of(config.namespace, client)
+    if approvals_of(config).is_always_allowed(scope, arguments.tool):
         print("You have said that this tool is always allowed here: you are not asked.")
     return 0
 
@@ -66,29 +74,36 @@ def _facts(arguments: Namespace) -> ToolFacts:
 
 
 def policy_import(arguments: Namespace) -> int:
-    """Take over the client's rules."""
+    """Take over the client's rules, except those that stand in our file already."""
     config = load_config()
-    rules = translated(_imported(config))
-    text = as_toml(rules)
-    if not text:
-        print("No rules of a client were kept when installing.")
+    found = translated(_imported(config), module_of=_module_of)
+    path = config.directories.config / NAME
+    there = {(rule.action.name.lower(), rule.tools) for rule in read_policy(path).rules}
+    new = [each for each in found.rules if (each[0], (each[1],)) not in there]
+    for reason in found.left:
+        print(f"Not taken over: {shown(reason, max_chars=500)}.")
+    if not new:
+        print("There are no rules of a client to take over that were not already.")
         return 0
-    print(text)
-    if arguments.dry_run:
-        return 0
-    path = config.directories.config / "policy.toml"
-    before = read_file(path)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.write_bytes((before or b"") + b"\n" + text.encode())
-    read_policy(path)
-    print(f"Written to {path}.")
+    print(as_toml(new))
+    if not arguments.dry_run:
+        before = read_file(path) or b""
+        make_private(path.parent)
+        replace_file(path.resolve(), b"\n".join(filter(None, (before, as_toml(new).encode()))))
+        print(f"Written to {path}, after the rules that stand there: the first that fits decides.")
     return 0
+
+
+def _module_of(server: str) -> str:
+    return module_names([server])[server]
 
 
 def policy_ask(arguments: Namespace) -> int:
     """Ask about a tool again."""
     config = load_config()
-    approvals_of(config).ask_again(config.namespace, arguments.tool)
+    if not approvals_of(config).ask_again(config.namespace, arguments.tool):
+        print(f"{shown(arguments.tool)} was not always allowed here: rules decide about it.")
+        return 1
     print(f"Rules decide about {shown(arguments.tool)} again.")
     return 0
 

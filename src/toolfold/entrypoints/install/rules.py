@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolfold.config.jsonc import parse_jsonc
-from toolfold.entrypoints.install.clients import Around, Place, claude_directory
+from toolfold.entrypoints.install.clients import Around, Place, Scope, claude_directory
 from toolfold.entrypoints.install.files import Files
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
@@ -52,24 +52,26 @@ def plan_rules(place: Place, around: Around, files: Files) -> RulesPlan:
 def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonObject], list[str]]:
     rules: list[JsonObject] = []
     unread: list[str] = []
-    for path in settings_files(place, around):
+    for path, scope in settings_files(place, around).items():
         try:
-            rules += _rules_in(path, files.read(path))
+            rules += _rules_in(path, files.read(path), scope)
         except ConfigError as error:
             unread.append(str(error))
     return rules, unread
 
 
-def settings_files(place: Place, around: Around) -> tuple[Path, ...]:
-    """Return the settings of Claude Code that hold here; none for another client."""
+def settings_files(place: Place, around: Around) -> dict[Path, Scope]:
+    """Return the settings of Claude Code that hold here, and where each does."""
     if place.client != "claude":
-        return ()
-    project = around.project / ".claude"
-    user = claude_directory(around) / "settings.json"
-    return (user, project / "settings.json", project / "settings.local.json")
+        return {}
+    project, user = around.project / ".claude", claude_directory(around) / "settings.json"
+    found: dict[Path, Scope] = {user: "user"}
+    for name in ("settings.json", "settings.local.json"):
+        found.setdefault(project / name, "project")  # the home may be a project
+    return found
 
 
-def _rules_in(path: Path, text: str | None) -> list[JsonObject]:
+def _rules_in(path: Path, text: str | None, scope: Scope) -> list[JsonObject]:
     if text is None or not text.strip():
         return []
     try:
@@ -78,7 +80,7 @@ def _rules_in(path: Path, text: str | None) -> list[JsonObject]:
         raise ConfigError(f"{path} {error}") from error
     permissions = root.get("permissions") if isinstance(root, dict) else None
     return [
-        {"source": str(path), "list": name, "rule": rule}
+        {"source": str(path), "scope": scope, "list": name, "rule": rule}
         for name in _LISTS
         for rule in _rules(permissions, name)
     ]
