@@ -232,7 +232,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             max_large_bytes=limits.large_result_bytes,
         )
         checker.use(modules(catalog))
-        rules = PolicyFiles(config)
+        rules, approvals = PolicyFiles(config), approvals_of(config)
         meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(catalog, meaning, library, is_denied=partial(is_denied, rules))
         tiers = Tiers(
@@ -245,7 +245,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             answerers=Answerers(
                 catalog=catalog,
                 discovery=discovery,
-                runs=RunsModule(shared.going, shared.journal),
+                runs=RunsModule(shared.going, shared.journal, approvals),
                 cache=Cache(),
             ),
             tiers=tiers,
@@ -258,7 +258,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             library=library,
             trust=Trust(
                 rules=rules,
-                approvals=approvals_of(config),
+                approvals=approvals,
                 privacy=privacy,
                 scope=config.namespace,
             ),

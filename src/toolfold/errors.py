@@ -156,6 +156,10 @@ class Rejected(RunError):
     failure = "rejected"
 
 
+class Unanswered(Rejected):
+    """The user was asked, and did not decide in time."""
+
+
 class InDoubt(RunError):
     """A call was under way when a run ended, and may have happened: the user has to decide."""
 

@@ -115,3 +115,26 @@ async def test_who_answers_late_finds_the_run_frozen(
 
     assert [each.tool for each in pending] == ["records.update"]
     assert done(updates) == []
+
+
+async def test_a_run_that_waits_alive_tells_its_client_how_to_decide(
+    running: MakeApp, updates: Path
+) -> None:
+    servers = {"records": test_server("records", updates, "60")}
+    async with running(servers, limits__answer_s=3) as toolfold:
+        if not (await toolfold.app.tiers.examine())[0]:
+            pytest.skip("There is no CPython tier here.")
+        async with Client(make_server(toolfold.app, client="me")) as client:
+            waiting = await client.call_tool("execute_code", {"code": f"import enum\n{FIFTY}"})
+            approvals = toolfold.app.runtime._trust.approvals
+            [question] = approvals.pending()
+            ask = f"import runs\nprint(runs.get({question.attempt!r}, %s)['text'])"
+            open_still = await client.call_tool("execute_code", {"code": ask % 0})
+            approvals.decide(question.id, "approved", most=50, by="a test")
+            ended = await client.call_tool("execute_code", {"code": ask % 30})
+
+    for told in (waiting, open_still):
+        assert f"toolfold approve {question.attempt}" in text_of(told)
+        assert "It waits there" in text_of(told)
+    assert "fifty" in text_of(ended)
+    assert done(updates) == list(range(50))

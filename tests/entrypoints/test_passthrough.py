@@ -57,6 +57,22 @@ async def test_prompts_and_resources_pass_through_with_the_name_of_their_server(
     assert numbers.text == "[1, 2, 3]"
 
 
+@pytest.mark.parametrize(
+    "rule", ['upstreams = "Curious*"', 'upstreams = "curious_one"', 'tools = "curious_one.*"']
+)
+async def test_what_a_rule_denies_does_not_pass_through(
+    rule: str, tmp_path: Path, home: Path, running: MakeApp
+) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "policy.toml").write_text(f'[[policy]]\naction = "deny"\n{rule}\n')
+    async with running(curious(tmp_path, "2026")) as toolfold:
+        async with Client(make_server(toolfold.app)) as client:
+            with pytest.raises(MCPError, match="a rule forbids it"):
+                await client.get_prompt("curious_one__greet_people", {"who": "Ada"})
+            with pytest.raises(MCPError, match="a rule forbids it"):
+                await client.read_resource("toolfold://curious_one/memo://plain")
+
+
 async def test_what_a_client_expands_from_a_template_reaches_the_server_as_its_own(
     tmp_path: Path, running: MakeApp
 ) -> None:

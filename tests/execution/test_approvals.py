@@ -14,6 +14,7 @@ from support import MakeApp, Running, test_server
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.errors import NotFound, QuestionExpired
 from toolfold.execution.approvals import Approval, Approvals
+from toolfold.execution.decisions import Decided, happened
 from toolfold.execution.runtime import SessionWish
 
 pytestmark = pytest.mark.anyio
@@ -412,6 +413,169 @@ async def test_in_cpython_the_run_waits_alive(
     assert done(updates) == list(range(50))
 
 
+async def test_an_odd_answer_of_a_client_approves_nothing(toolfold: Running, updates: Path) -> None:
+    for content in (None, {}, {"approve": "false"}, {"approve": None}):
+        odd: Any = content
+        frozen = await toolfold.run(FIFTY, ask=User(Reply(action="accept", content=odd)).ask)
+        assert frozen.error
+        assert frozen.error.kind == "approval"
+    assert done(updates) == []
+
+
+async def test_a_run_has_one_open_question_however_often_it_is_resumed(
+    toolfold: Running, updates: Path, rules: Callable[[str], None]
+) -> None:
+    rules('[[policy]]\naction = "ask"\n')
+    code = """
+import asyncio, records
+await asyncio.gather(records.update(id=1, value=""), records.put(id=2, value=""))
+"""
+    frozen = await toolfold.run(code)
+    for _ in range(3):
+        frozen = await toolfold.app.runtime.resume(frozen.run_id)
+        [question] = approvals(toolfold).pending()
+        assert question.attempt == frozen.run_id
+    for _ in range(2):
+        decide(toolfold, frozen.run_id)
+        frozen = await toolfold.app.runtime.resume(frozen.run_id)
+
+    assert frozen.success, frozen.text
+    assert approvals(toolfold).pending() == []
+    assert sorted(done(updates)) == [1, 2]
+
+
+async def test_calls_whose_order_is_a_matter_of_time_are_approved_once(
+    toolfold: Running, updates: Path
+) -> None:
+    code = """
+import asyncio, records
+async def move(number):
+    await records.slow_update(id=number, seconds=0.3 - number / 10)
+    await records.update(id=100 + number, value="")
+await asyncio.gather(*[move(number) for number in range(3)])
+"done"
+"""
+    frozen = await toolfold.run(code)
+    decide(toolfold, frozen.run_id)
+    result = await toolfold.app.runtime.resume(frozen.run_id)
+
+    assert result.success, result.text
+    assert sorted(done(updates)) == [0, 1, 2, 100, 101, 102]
+
+
+async def test_nothing_begins_while_a_run_is_being_frozen(toolfold: Running, updates: Path) -> None:
+    code = """
+import asyncio, records
+async def chain():
+    for number in range(20):
+        await records.slow_update(id=number, seconds=0.1)
+await asyncio.gather(chain(), records.update(id=99, value=""))
+"done"
+"""
+    frozen = await toolfold.run(code)
+    before = done(updates)
+    assert 99 not in before
+    assert len(before) < 20
+    decide(toolfold, frozen.run_id)
+    result = await toolfold.app.runtime.resume(frozen.run_id)
+
+    assert result.success, result.text
+    assert sorted(done(updates)) == [*range(20), 99]
+
+
+async def test_what_is_always_allowed_is_looked_up_once_in_a_run(
+    toolfold: Running, updates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, looked = approvals(toolfold), []
+    kept.allow_always(toolfold.app.config.namespace, "records.update")
+    look_up = kept.is_always_allowed
+    monkeypatch.setattr(
+        kept, "is_always_allowed", lambda *asked: looked.append(asked) or look_up(*asked)
+    )
+    began = anyio.current_time()
+    assert (await toolfold.run(FIFTY)).success
+
+    assert len(looked) == 1
+    assert anyio.current_time() - began < 1.5  # 50 waits for others would be that long alone
+
+
+async def test_a_beginning_that_several_runs_have_names_none(toolfold: Running) -> None:
+    one, other = await toolfold.run(FIFTY), await toolfold.run(FIFTY)
+
+    for beginning in ("", one.run_id[:4]):
+        with pytest.raises(NotFound):
+            approvals(toolfold).find(beginning)
+    assert approvals(toolfold).find(other.run_id).attempt == other.run_id
+
+
+async def test_reading_resources_is_decided_by_rules_too(
+    running: MakeApp, rules: Callable[[str], None], tmp_path: Path
+) -> None:
+    servers = {"my-mail": test_server("people", tmp_path / "calls.jsonl")}
+    reads = [
+        f"import tools\nlen(tools.read({name!r}, 'people://customers'))"
+        for name in ("my_mail", "my-mail")
+    ]
+    async with running(servers, sandbox="monty") as toolfold:
+        assert all([(await toolfold.run(code)).success for code in reads])
+        for rule in ('upstreams = "my-mail"', 'tools = "my_mail.*"', 'tools = "my-mail.*"'):
+            rules(f'[[policy]]\naction = "deny"\n{rule}\n')
+            for code in reads:
+                assert "a rule forbids it" in (await toolfold.run(code)).text
+        rules('[[policy]]\naction = "ask"\ntools = "my_mail.resources.read"\n')
+        frozen = await toolfold.run(reads[0])
+        assert frozen.error
+        assert frozen.error.kind == "approval"
+        decide(toolfold, frozen.run_id)
+        assert (await toolfold.app.runtime.resume(frozen.run_id)).success
+
+
+async def test_runs_that_wait_alive_leave_workers_for_others(
+    running: MakeApp, servers: dict[str, Any], rules: object, updates: Path
+) -> None:
+    async with running(servers, workers=2) as toolfold:
+        if not (await toolfold.app.tiers.examine())[0]:
+            pytest.skip("There is no CPython tier here.")
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(toolfold.run, f"import enum\n{FIFTY}")
+            with anyio.fail_after(30):
+                while len(approvals(toolfold).pending()) < 4:
+                    await anyio.sleep(0.1)
+                other = await toolfold.run("import enum\n6 * 7")
+            waiting = approvals(toolfold).pending()
+            frozen = [each for each in waiting if not each.waits_alive]
+            decide(toolfold, frozen[0].attempt)
+            with anyio.fail_after(60):
+                result = await toolfold.app.runtime.resume(frozen[0].attempt)
+            tasks.cancel_scope.cancel()
+
+    assert other.text == "42"
+    assert len(frozen) == 3
+    assert result.success, result.text
+    assert done(updates) == list(range(50))
+
+
+async def test_waiting_alive_it_says_how_to_decide_and_that_nobody_did(
+    running: MakeApp, servers: dict[str, Any], rules: object, updates: Path
+) -> None:
+    notes: list[str] = []
+    async with running(servers, limits__approval_s=2) as toolfold:
+        if not (await toolfold.app.tiers.examine())[0]:
+            pytest.skip("There is no CPython tier here.")
+        result = await toolfold.run(
+            f"import enum\n{FIFTY}", on_progress=lambda _done, _total, note: notes.append(note)
+        )
+        journal = toolfold.app.shared.journal
+        told = journal._read(result.run_id, happened)
+
+    assert "Nobody approved records.update in time" in result.text
+    assert any(f"toolfold approve {result.run_id}" in note for note in notes)
+    [expired] = [each.what for each in told if isinstance(each.what, Decided)]
+    assert (expired.action, expired.by) == ("expired", "policy")
+    assert done(updates) == []
+
+
 async def test_a_dry_run_changes_nothing_and_lists_what_it_would(
     toolfold: Running, updates: Path
 ) -> None:
@@ -441,3 +605,47 @@ async def test_a_dry_run_writes_no_file(toolfold: Running) -> None:
     assert "this is a dry run" in result.text
     listed = await toolfold.run("import os\nos.listdir('/workspace')")
     assert listed.text == "[]"
+
+
+async def test_a_dry_run_does_nothing_with_other_runs(toolfold: Running, updates: Path) -> None:
+    frozen = await toolfold.run(FIFTY)
+    decide(toolfold, frozen.run_id)
+    for verb in ("resume", "stop"):
+        refused = await toolfold.run(f"import runs\nruns.{verb}({frozen.run_id!r})", dry_run=True)
+        assert "this is a dry run" in refused.text
+    told = await toolfold.run(f"import runs\nruns.get({frozen.run_id!r})['state']", dry_run=True)
+
+    assert told.value == "approval"
+    assert done(updates) == []
+
+
+async def test_what_a_dry_run_makes_up_is_not_kept_for_others(toolfold: Running) -> None:
+    made_up = await toolfold.run(
+        "import records\nmade = records.update(id=1, value='')\ncached('k', 100, lambda: made)",
+        dry_run=True,
+    )
+    later = await toolfold.run("cached('k', 100, lambda: 'real')")
+
+    assert made_up.success, made_up.text
+    assert later.value == "real"
+
+
+async def test_a_dry_run_says_what_rules_would_make_of_the_calls(
+    toolfold: Running, updates: Path, rules: Callable[[str], None]
+) -> None:
+    rules(
+        '[[policy]]\naction = "ask"\ntools = ["records.put", "records.list_records"]\n'
+        '[[policy]]\naction = "deny"\ntools = "records.update"\n'
+    )
+    asked = await toolfold.run(
+        "import records\nrecords.put(id=1, value='')\nrecords.list_records()", dry_run=True
+    )
+    denied = await toolfold.run(
+        "import records\nrecords.update(id=1, value='')\nrecords.put(id=1, value='')", dry_run=True
+    )
+
+    assert "records.put: 1 (you would be asked first)" in asked.text
+    assert "records.list_records: 1 (you would be asked first)" in asked.text
+    assert "records.update was not called: a rule forbids it" in denied.text
+    assert approvals(toolfold).pending() == []
+    assert done(updates) == []

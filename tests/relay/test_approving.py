@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from relay.conftest import User
-from relay.peer import kill, toolfold_command
+from relay.peer import kill, text_of, toolfold_command, wait_until
 from support import test_server
 
 pytestmark = pytest.mark.timeout(240)  # it starts many processes
@@ -46,7 +46,9 @@ def frozen(user: User) -> tuple[str, str]:
     return found[1], text
 
 
-def at_a_terminal(user: User, *arguments: str, types: str) -> tuple[int, str]:
+def at_a_terminal(
+    user: User, *arguments: str, types: str, cwd: Path | None = None
+) -> tuple[int, str]:
     """Run a command as a person does, who types something when asked."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -55,7 +57,7 @@ def at_a_terminal(user: User, *arguments: str, types: str) -> tuple[int, str]:
         stdout=theirs,
         stderr=theirs,
         env=user.environ,
-        cwd=user.project,
+        cwd=cwd or user.project,
     )
     os.close(theirs)
     seen, has_typed, deadline = "", False, time.monotonic() + 60
@@ -91,6 +93,35 @@ def test_approved_after_a_restart_all_fifty_are_made_once(user: User, updates: P
     assert "fifty" in told
 
 
+def test_approved_elsewhere_it_goes_on_in_its_own_project(user: User, updates: Path) -> None:
+    run_id, _ = frozen(user)
+    rules = user.project / ".toolfold" / "policy.toml"
+    rules.write_text('[[policy]]\naction = "deny"\ntools = "records.*"\nmore_than = 10\n')
+
+    _, seen = at_a_terminal(user, "approve", run_id, "--always", types="y", cwd=user.home)
+
+    assert "a rule forbids it" in seen
+    assert done(updates) == list(range(10))
+    assert "always allowed here: records.update" in user.toolfold("policy").stdout
+
+
+def test_where_the_daemon_died_an_approved_run_is_gone_on_with(user: User, updates: Path) -> None:
+    user.settings('sandbox = "cpython"\n')
+    peer = user.connect()
+    request = peer.begin(f"import records\nrecords.put(id=99, value='')\n{CODE}")
+    wait_until(lambda: "records.update" in user.toolfold("approve").stdout, "a question")
+    run_id = user.toolfold("approve").stdout.split()[0]
+    kill(user.daemon())
+
+    told = text_of(peer.answer_to(request))
+    status, seen = at_a_terminal(user, "approve", run_id, types="y")
+
+    assert f"runs.resume('{run_id}')" in told
+    assert status == 0, seen
+    assert "fifty" in seen
+    assert done(updates) == [99, *range(50)]
+
+
 def test_who_says_no_or_nothing_decides_nothing(user: User, updates: Path) -> None:
     run_id, _ = frozen(user)
     status, seen = at_a_terminal(user, "approve", run_id, types="")
@@ -115,8 +146,9 @@ def test_rejected_the_model_is_told(user: User, updates: Path) -> None:
     rejected = user.toolfold("reject", run_id)
 
     assert rejected.returncode == 0, rejected.stderr
-    told = user.connect().run(f"import runs\nprint(runs.resume({run_id!r})['text'])")
-    assert "The user rejected records.update" in told
+    for verb in ("get", "resume"):
+        told = user.connect().run(f"import runs\nprint(runs.{verb}({run_id!r})['text'])")
+        assert "The user rejected records.update" in told
     assert done(updates) == []
     assert "No run waits" in user.toolfold("approve").stdout
 
@@ -140,12 +172,36 @@ def test_a_denied_tool_is_not_found(user: User, updates: Path) -> None:
     assert "records.fail(" not in found
 
 
-def test_rules_of_the_client_are_taken_over(user: User, updates: Path) -> None:
-    kept = {"rules": [{"source": "s", "list": "deny", "rule": "mcp__records__put"}]}
-    (user.home / "config" / "imported-rules.json").write_text(json.dumps(kept))
+def test_rules_of_the_client_are_taken_over_once(user: User, updates: Path) -> None:
+    kept = [
+        {"source": "s", "scope": "user", "list": "deny", "rule": "mcp__records__put"},
+        {"source": "/repo/.claude/settings.json", "scope": "project", "list": "allow",
+         "rule": "mcp__records__update"},
+    ]  # fmt: skip
+    (user.home / "config" / "imported-rules.json").write_text(json.dumps({"rules": kept}))
+    rules = user.home / "config" / "policy.toml"
 
     shown = user.toolfold("policy", "import", "--dry-run").stdout
     assert 'tools = "records.put"' in shown
-    assert user.toolfold("policy", "import").returncode == 0
-    checked = user.toolfold("policy", "check", "records.put").stdout
-    assert "records.put: deny" in checked
+    assert "Not taken over: allow mcp__records__update" in shown
+    assert rules.read_text() == RULES
+    for _ in range(2):
+        assert user.toolfold("policy", "import").returncode == 0
+    assert rules.read_text().count("[[policy]]") == 2
+    assert "records.put: deny" in user.toolfold("policy", "check", "records.put").stdout
+    assert "records.update: ask" in user.toolfold("policy", "check", "records.update").stdout
+
+
+def test_rules_that_cannot_be_read_are_named_and_left_as_they_are(
+    user: User, updates: Path
+) -> None:
+    kept = [{"source": "s", "scope": "user", "list": "deny", "rule": "mcp__records__put"}]
+    (user.home / "config" / "imported-rules.json").write_text(json.dumps({"rules": kept}))
+    rules = user.home / "config" / "policy.toml"
+    rules.write_text('[[policy]]\naction = "deny"\nwhen = "amount > 007"\n')
+
+    said = [user.toolfold("policy", *rest) for rest in ((), ("check", "records.put"), ("import",))]
+    assert [each.returncode for each in said] == [2, 2, 2]
+    assert all("rule 1: The condition 'amount > 007'" in each.stderr for each in said)
+    assert "rule 1: The condition" in user.connect().run("1 + 1")
+    assert rules.read_text().count("[[policy]]") == 1

@@ -65,6 +65,13 @@ _COLUMNS: Final = (
     "id, run, attempt, project, client, tool, position, arguments, arguments_sha256, known, rule, "
     "waits_alive, asked_at, expires_at, state, most, decided_at, decided_by"
 )
+_SUPERSEDE: Final = """
+    DELETE FROM approvals
+    WHERE state = 'pending' AND run = ?1 AND (tool = ?2 OR attempt != ?3)
+"""
+"""A run has one open question about a tool, and none that an earlier attempt at it asked."""
+
+_WITHIN: Final = "(scope = ?1 OR substr(scope, 1, length(?1) + 5) = ?1 || ' key:')"
 _MOST_PENDING: Final = 1_000
 _OLD_S: Final = 30 * 24 * 3600.0
 
@@ -125,6 +132,7 @@ class Approvals:
         now = self._clock()
         with self._opened() as connection:
             connection.execute("DELETE FROM approvals WHERE expires_at < ?", (now - _OLD_S,))
+            connection.execute(_SUPERSEDE, (wanted.run, wanted.tool, wanted.attempt))
             (pending,) = connection.execute(
                 "SELECT count(*) FROM approvals WHERE state = 'pending' AND expires_at > ?", (now,)
             ).fetchone()
@@ -185,18 +193,23 @@ class Approvals:
         """Return the question that is open of a run, by the beginning of an id of it.
 
         Raises:
-            NotFound: There is none.
+            NotFound: There is none, or there are several that it may mean.
         """
-        with self._opened() as connection:
-            found = self._find(
-                connection,
-                "state = 'pending' AND expires_at > ?1 AND (substr(run, 1, ?2) = ?3 OR "
-                "substr(attempt, 1, ?2) = ?3) ORDER BY asked_at DESC",
-                (self._clock(), len(attempt), attempt),
-            )
-        if found is None:
+        found = [
+            each
+            for each in self.pending()
+            if attempt and (each.run.startswith(attempt) or each.attempt.startswith(attempt))
+        ]
+        if not found:
             raise NotFound(f"No run {attempt!r} waits for approval. `toolfold approve` lists them.")
-        return found
+        if len({each.run for each in found}) > 1:
+            raise NotFound(f"Several runs that wait have an id that begins with {attempt!r}.")
+        return found[-1]
+
+    def latest_of(self, attempt: str) -> Approval | None:
+        """Return the newest question that one attempt at a run asked, decided or not."""
+        with self._opened() as connection:
+            return self._find(connection, "attempt = ? ORDER BY asked_at DESC", (attempt,))
 
     def pending(self) -> list[Approval]:
         """Return all that are open, the oldest first."""
@@ -225,16 +238,29 @@ class Approvals:
             ).fetchone()
         return row is not None and hmac.compare_digest(row[0], self._seal([scope, tool]))
 
-    def always_allowed(self, scope: str) -> list[str]:
-        """Return the tools of which the user has said so."""
+    def always_allowed(self, namespace: str) -> list[tuple[str, str]]:
+        """Return in which scopes of a namespace the user has said so, and of which tools."""
         with self._opened() as connection:
-            rows = connection.execute("SELECT tool FROM standing WHERE scope = ?", (scope,))
-            return sorted(row[0] for row in rows)
+            rows = connection.execute(
+                f"SELECT scope, tool, seal FROM standing WHERE {_WITHIN} ORDER BY scope, tool",  # noqa: S608
+                (namespace,),
+            ).fetchall()
+        return [
+            (scope, tool)
+            for scope, tool, seal in rows
+            if hmac.compare_digest(seal, self._seal([scope, tool]))
+        ]
 
-    def ask_again(self, scope: str, tool: str) -> None:
-        """Take that back."""
+    def ask_again(self, namespace: str, tool: str) -> bool:
+        """Take that back, for keys too; return whether there was anything to take back."""
         with self._opened() as connection:
-            connection.execute("DELETE FROM standing WHERE scope = ? AND tool = ?", (scope, tool))
+            return (
+                connection.execute(
+                    f"DELETE FROM standing WHERE {_WITHIN} AND tool = ?2",  # noqa: S608
+                    (namespace, tool),
+                ).rowcount
+                > 0
+            )
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -285,6 +311,11 @@ def approvals_of(config: Config) -> Approvals:
     return Approvals(
         config.directories.data / "approvals.db", valid_s=config.settings.limits.approval_s
     )
+
+
+def scope_of(namespace: str, client: str) -> str:
+    """Return in what a tool is allowed for good: a namespace, or what one key does in it."""
+    return f"{namespace} {client}" if client.startswith("key:") else namespace
 
 
 def decided(approval: Approval, action: Action, *, by: str) -> Decided:

@@ -46,23 +46,25 @@ class Cache:
         self._chars = 0
 
     def get(self, key: str, max_age_s: float) -> list[Json]:
-        """Return the value that was kept, in a list; an empty one if none is, or it is too old."""
+        """Return the value that was kept, in a list; an empty one if none is, or it is too old.
+
+        Where it came from an untrusted server, it is followed by which that was.
+        """
         kept_at, text = self._kept.get(key, (0.0, None))
         if text is None or self._clock() - kept_at > max_age_s:
             return []
         self._kept.move_to_end(key)
-        return [json.loads(text)]
+        found: list[Json] = json.loads(text)
+        return found
 
-    def put(self, key: str, value: Json) -> Json:
-        """Keep a value, and return it as it will be found."""
-        text = json.dumps(value)
+    def put(self, key: str, value: Json, origin: str = "") -> None:
+        """Keep a value; `origin` says from which untrusted server it came, if it did."""
+        text = json.dumps([value, origin] if origin else [value])
         self._drop(key)
         self._kept[key] = self._clock(), text
         self._chars += len(text)
         while len(self._kept) > _MOST_ENTRIES or self._chars > _MOST_CHARS:
             self._drop(next(iter(self._kept)))
-        kept: Json = json.loads(text)
-        return kept
 
     def _drop(self, key: str) -> None:
         _, text = self._kept.pop(key, (0.0, ""))
@@ -72,8 +74,9 @@ class Cache:
 class Caching:
     """What one run does with the cache."""
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, *, may_keep: bool) -> None:
         self._cache = cache
+        self._may_keep = may_keep
         self._under_way = 0
 
     def get(self, arguments: JsonObject) -> Json:
@@ -87,12 +90,16 @@ class Caching:
         if not found:
             self._under_way += 1
 
-    def put(self, call: GuestCall) -> Json:
-        """Keep what the code found out, if it did."""
+    def put(self, call: GuestCall, origin: str) -> Json:
+        """Keep what the code found out, if it did; return it as it will be found."""
         self._under_way = max(0, self._under_way - 1)
-        if len(call.args) > 1:
-            return self._cache.put(_key(call.args[0]), call.args[1])
-        return None
+        if len(call.args) < 2:  # it did not
+            return None
+        key, value = _key(call.args[0]), call.args[1]
+        if self._may_keep:
+            self._cache.put(key, value, origin)
+        found: Json = json.loads(json.dumps(value))
+        return found
 
     def check(self, tool: Tool) -> None:
         """Refuse what changes something while a value to be kept is found out.

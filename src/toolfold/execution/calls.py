@@ -15,23 +15,33 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Answer, Blob
 from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall, NeedsApproval, Rejected, RunError, ToolfoldError
+from toolfold.errors import (
+    BadCall,
+    Denied,
+    NeedsApproval,
+    Rejected,
+    RunError,
+    ToolfoldError,
+    UpstreamError,
+)
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.decisions import Revealed
 from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
-from toolfold.execution.guarding import Guard
+from toolfold.execution.guarding import Guard, facts_of, facts_of_offer
 from toolfold.execution.journal import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Answered, Replay
 from toolfold.execution.report import Tally
 from toolfold.execution.runs import Origin
+from toolfold.execution.runs_module import GET as GET_RUN
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
 from toolfold.execution.tainting import Following
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.policy.decide import ToolFacts
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
 from toolfold.workspace.verbs import MODULE as FILES
@@ -88,7 +98,7 @@ class Calls:
         self._journaled = journaled
         self._on_progress = on_progress
         self._runs = answerers.runs
-        self._caching = Caching(answerers.cache)
+        self._caching = Caching(answerers.cache, may_keep=rehearsal is None)
         self._origin = origin
         self._replay = replay
         self.guard = guard
@@ -96,6 +106,7 @@ class Calls:
         self._following = following
         self.rehearsal = rehearsal
         guard.under_way = lambda: self._under_way
+        guard.on_wait = lambda text: on_progress(self.tally.total, None, text)
         self._under_way = 0
         self._keeping = keeping
         self._definition_of = definition_of
@@ -113,14 +124,20 @@ class Calls:
             case caching.GET | caching.PUT:
                 return await self._cached(call)
         if call.function.startswith("runs."):
+            self._refuse_to_rehearse(call)
             return await self._runs.call(call, self._origin)
         if call.function == READ:
             return await self._counted(READ, call, self._read)
         if call.function.startswith("tools."):
-            value = await self._discovery.call(call)
+            value = await self._discovery.call(call, client=self._origin.client)
             return await self._listed(value) if call.function == RESOURCES else value
         tool = self._catalog.find(call.function)
-        return await self._counted(tool.path, call, partial(self._call_tool, tool))
+        return await self._counted(tool.path, call, partial(self._heard_tool, tool))
+
+    def _refuse_to_rehearse(self, call: GuestCall) -> None:
+        """Refuse what does something with another run, in a dry run."""
+        if self.rehearsal is not None and call.function != GET_RUN:
+            raise BadCall(f"{call.function} did nothing: this is a dry run. runs.get can be used.")
 
     async def _counted(
         self,
@@ -145,6 +162,21 @@ class Calls:
         self.tally.complete(path)
         return value
 
+    async def _heard_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
+        async with self._hearing(tool.server, journaled):
+            return await self._call_tool(tool, call, journaled)
+
+    @asynccontextmanager
+    async def _hearing(self, server: str, journaled: JournaledCall) -> AsyncIterator[None]:
+        """Follow what an untrusted server says of a failure, too."""
+        try:
+            yield
+        except (BadCall, Denied):  # our own words
+            raise
+        except UpstreamError as error:
+            await self._following.learn(server, _origin(journaled), str(error), len(str(error)))
+            raise
+
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
         if tool.path == SAVE:
@@ -156,11 +188,10 @@ class Calls:
             value: Json = answered.value
             await self._following.learn(tool.server, _origin(journaled), value, _LONG)
             return value
-        if self.rehearsal is not None and not tool.listed.read_only:
-            journaled.is_replayed = True  # as far as the journal goes: nothing was called
-            return self.rehearsal.answer(tool, journaled.arguments)
         outgoing = await self.concealing.reveal(tool.server, tool.path, journaled.arguments)
-        await self._admitted(tool, journaled, outgoing)
+        schema = tool.listed.output_schema
+        if stands_in := await self._admitted(facts_of(tool), schema, journaled, outgoing):
+            return stands_in[0]
         if not tool.listed.read_only:
             journaled.intend()
         self._note_revealed(tool.server, journaled, outgoing)
@@ -191,19 +222,33 @@ class Calls:
                 Revealed(position=journaled.position, upstream=server, kind=kind, count=count)
             )
 
-    async def _admitted(self, tool: Tool, journaled: JournaledCall, outgoing: Outgoing) -> None:
-        """Ask the policy; of a call that it does not let pass the journal says nothing was done."""
+    async def _admitted(
+        self,
+        tool: ToolFacts,
+        schema: JsonObject | None,
+        journaled: JournaledCall,
+        outgoing: Outgoing,
+    ) -> list[Json]:
+        """Ask the policy; return what stands in for the answer of a call that is only rehearsed.
+
+        Of a call that it does not let pass the journal says nothing was done.
+        """
+        given = journaled.arguments
+        tainted = await self._following.find(given)
         try:
-            await self.guard.admit(
-                tool,
-                journaled.arguments,
-                journaled.position,
-                sent=outgoing.arguments,
-                tainted=self._following.find(journaled.arguments),
-            )
-        except RunError:
+            if self.rehearsal is None:
+                await self.guard.admit(
+                    tool, given, journaled.position, sent=outgoing.arguments, tainted=tainted
+                )
+                return []
+            is_asked = await self.guard.foresee(tool, outgoing.arguments, tainted=tainted)
+        except (RunError, anyio.get_cancelled_exc_class()):
             journaled.is_replayed = True  # it has not happened, and may yet
             raise
+        if tool.read_only and not is_asked:
+            return []
+        journaled.is_replayed = True  # as far as the journal goes: nothing was called
+        return [self.rehearsal.answer(tool.name, given, schema, is_asked=is_asked)]
 
     @asynccontextmanager
     async def _turn_of(self, tool: Tool) -> AsyncIterator[None]:
@@ -226,7 +271,14 @@ class Calls:
             return value
         name = str(journaled.arguments["server"])
         server = self._catalog.servers.get(name, name)
+        async with self._hearing(server, journaled):
+            return await self._read_of(server, journaled)
+
+    async def _read_of(self, server: str, journaled: JournaledCall) -> Json:
         outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
+        facts = facts_of_offer(self._catalog.servers, server)
+        if stands_in := await self._admitted(facts, None, journaled, outgoing):
+            return stands_in[0]
         self._note_revealed(server, journaled, outgoing)
         keep = self._following.keep(server, _origin(journaled), self._keeping)
         keep = self.concealing.keep(server, keep)
@@ -241,11 +293,14 @@ class Calls:
         """Conceal what resources are called and described with."""
         if not isinstance(entries, list):
             return entries
-        return [
-            await self.concealing.conceal(self._catalog.servers[str(entry["server"])], entry, 0)
-            for entry in entries
-            if isinstance(entry, dict)
-        ]
+        listed = []
+        for entry in entries:
+            if isinstance(entry, dict):
+                server = self._catalog.servers[str(entry["server"])]
+                listed.append(await self.concealing.conceal(server, entry, 0))
+                words = [value for name, value in entry.items() if name != "server"]
+                await self._following.learn(server, RESOURCES, words, _LONG)
+        return listed
 
     def _replayed(self, journaled: JournaledCall) -> Answered | None:
         """Return how an earlier attempt of this run had the call answered; None if it had not."""
@@ -267,7 +322,7 @@ class Calls:
     async def _cached(self, call: GuestCall) -> Json:
         """Look up what `cached` has, or keep it. Written down: a resumed run must find the same."""
         if call.function == caching.PUT:
-            return self._caching.put(call)
+            return self._caching.put(call, await self._following.origin_of(list(call.args[1:])))
         with self._journaled.call(caching.NAME, call.kwargs) as journaled:
             journaled.arguments = caching.arguments(call)
             if (answered := self._replayed(journaled)) is not None:
@@ -276,6 +331,9 @@ class Calls:
             else:
                 found = self._caching.get(journaled.arguments)
             journaled.answer = found
+        match found:
+            case [value, str() as origin]:
+                await self._following.learn_again(value, origin, _LONG)
         return found
 
     def _note_progress(self, call: GuestCall) -> Json:

@@ -55,7 +55,7 @@ class DiscoveryModule:
         meaning: Meaning,
         library: Library,
         *,
-        is_denied: Callable[[Tool], bool] = lambda _tool: False,
+        is_denied: Callable[[Tool, str], bool] = lambda _tool, _client: False,
     ) -> None:
         self._catalog = catalog
         self._is_denied = is_denied
@@ -66,8 +66,8 @@ class DiscoveryModule:
         """Make search by meaning ready in the background, for a host that stays."""
         self._meaning.want(self._shelf.index)
 
-    async def call(self, call: GuestCall) -> Json:
-        """Answer one call.
+    async def call(self, call: GuestCall, *, client: str = "") -> Json:
+        """Answer one call for a client.
 
         Raises:
             NotFound: No such function, or no such tool.
@@ -75,9 +75,10 @@ class DiscoveryModule:
         """
         match call.function:
             case "tools.search":
-                return await self.search(**_arguments(call, ("query", "limit", "server", "detail")))  # type: ignore[arg-type]
+                given = _arguments(call, ("query", "limit", "server", "detail"))
+                return await self.search(**given, client=client)  # type: ignore[arg-type]
             case "tools.describe":
-                return await self.describe(*map(str, call.args))
+                return await self.describe(*map(str, call.args), client=client)
             case "tools.servers":
                 await self.learn()
                 return await anyio.to_thread.run_sync(self.servers)
@@ -86,7 +87,13 @@ class DiscoveryModule:
         raise NotFound(f"tools has {', '.join(MODULE.functions)}, not {call.function!r}.")
 
     async def search(
-        self, query: str, limit: int = 5, server: str | None = None, detail: str = "brief"
+        self,
+        query: str,
+        limit: int = 5,
+        server: str | None = None,
+        detail: str = "brief",
+        *,
+        client: str = "",
     ) -> str:
         """Return the tools and skills that fit `query`, best first.
 
@@ -98,7 +105,7 @@ class DiscoveryModule:
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MOST_HITS))
         await self.learn()
-        result = await self._find(str(query), limit=limit, server=server)
+        result = await self._find(str(query), limit=limit, server=server, client=client)
         lines = [self._shown(tool, detail) for tool in result.hits]
         if not lines:
             lines.append(f"No tool matches {query!r}.")
@@ -106,10 +113,10 @@ class DiscoveryModule:
             lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
         return "\n".join(lines + self._missing())
 
-    async def find(self, query: str, *, limit: int, server: str | None = None) -> SearchResult:
+    async def find(self, query: str, *, limit: int, client: str) -> SearchResult:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
-        found = await self._find(query, limit=limit + _MOST_HITS, server=server)
+        found = await self._find(query, limit=limit + _MOST_HITS, server=None, client=client)
         hits = [tool for tool in found.hits if self._shelf.skill(tool) is None]
         return replace(found, hits=tuple(hits[:limit]))
 
@@ -119,11 +126,13 @@ class DiscoveryModule:
         skills = [skill for tool in found.hits if (skill := self._shelf.skill(tool))]
         return skills[:limit]
 
-    async def _find(self, query: str, *, limit: int, server: str | None) -> SearchResult:
+    async def _find(
+        self, query: str, *, limit: int, server: str | None, client: str = ""
+    ) -> SearchResult:
         index = await anyio.to_thread.run_sync(lambda: self._shelf.index)
         name = self._catalog.modules.get(str(server), server)
         found = await self._meaning.search(index, query, limit=limit + _MOST_HITS, server=name)
-        hits = [tool for tool in found.hits if not self._is_denied(tool)]
+        hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
         return replace(found, hits=tuple(hits[:limit]))
 
     def _shown(self, tool: Tool, detail: str) -> str:
@@ -133,24 +142,25 @@ class DiscoveryModule:
             return self._catalog.describe(tool)
         return tool.path if detail == "name" else brief(tool)
 
-    async def describe(self, *names: str) -> str:
+    async def describe(self, *names: str, client: str = "") -> str:
         """Return the stubs of the tools named, with their documentation."""
         if not names:
             raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
         await self.learn()
         if any(name.startswith("skills") for name in names):
-            return await anyio.to_thread.run_sync(self._describe_all, names)
-        return self._describe_all(names)
+            return await anyio.to_thread.run_sync(self._describe_all, names, client)
+        return self._describe_all(names, client)
 
-    def _describe_all(self, names: tuple[str, ...]) -> str:
-        return "\n\n".join(self._describe_one(name) for name in names)
+    def _describe_all(self, names: tuple[str, ...], client: str) -> str:
+        return "\n\n".join(self._describe_one(name, client) for name in names)
 
-    def _describe_one(self, name: str) -> str:
+    def _describe_one(self, name: str, client: str) -> str:
         if name.startswith("skills.") and (skill := self._shelf.named(name)):
             return skill.documented
         tools = self._catalog.functions(name)
         if tools:
-            return "\n".join(brief(tool) for tool in tools.values())
+            found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
+            return "\n".join(map(brief, found)) or f"All tools of {name} are denied by a rule."
         return self._catalog.describe(self._catalog.find(name))
 
     def servers(self) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from toolfold.catalog.questions import Ask, Question
+from toolfold.catalog.questions import Ask
 from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.errors import (
@@ -22,24 +22,29 @@ from toolfold.errors import (
     QuestionExpired,
     QuestionRefused,
     Rejected,
+    Unanswered,
 )
-from toolfold.execution.approvals import Approval, Approvals, Wanted
+from toolfold.execution.approval_form import (
+    approved_calls,
+    question,
+    rejected_text,
+    shown_arguments,
+    shown_rule,
+    waiting_text,
+)
+from toolfold.execution.approvals import Approval, Approvals, Wanted, scope_of
 from toolfold.execution.decisions import Action as DecidedAction
 from toolfold.execution.decisions import Decided
 from toolfold.execution.runs import Origin
 from toolfold.execution.tiers import Tier
+from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
 from toolfold.policy.decide import Decision, Policy, ToolFacts, decide, is_always_denied
 from toolfold.policy.files import PolicyFiles
 from toolfold.policy.rules import BUILTIN, Action
 
-DEFAULT_MOST: Final = 100
-"""How many calls an approval covers where the user names no other number."""
-
-_LARGEST_MOST: Final = 10_000
 _GATHER_S: Final = 0.03  # for calls that are made together to be known together
 _POLL_S: Final = 0.5
-_SHOWN_CHARS: Final = 300
 _SAMPLES: Final = 3
 _SETTLING_S: Final = 60.0
 
@@ -55,6 +60,22 @@ def facts_of(tool: Tool) -> ToolFacts:
         read_only=listed.read_only,
         destructive=listed.destructive,
         idempotent=listed.idempotent,
+        other_names=(f"{tool.module}.{listed.name}", f"{tool.server}.{listed.name}"),
+    )
+
+
+def facts_of_offer(
+    servers: Mapping[str, str], named: str, verb: str = "resources.read"
+) -> ToolFacts:
+    """Return what rules can know of reading a resource, or of `prompts.get`.
+
+    Its server is named as it is or as its module; `mail.*` is about those of mail too.
+    """
+    server = servers.get(named, named)
+    names = [f"{module}.{verb}" for module, each in servers.items() if each == server]
+    names.append(f"{server}.{verb}")
+    return ToolFacts(
+        names[0], server, read_only=True, destructive=False, other_names=tuple(names[1:])
     )
 
 
@@ -84,16 +105,19 @@ class Guard:
         self.ask: Ask | None = None
         self.tier: Tier = "monty"
         self.clock: PausableClock | None = None
+        self.waiting: WaitingRuns | None = None
         self.under_way: Callable[[], int] = lambda: 0
+        self.on_wait: Callable[[str], None] = lambda _text: None
         self._policy = policy
         self._approvals = approvals
         self._run = run
         self._counts: Counter[str] = Counter()
         self._tools: dict[str, _Asked] = {}
+        self._is_freezing = False
 
     async def admit(  # all that a call is decided by
         self,
-        tool: Tool,
+        tool: ToolFacts,
         arguments: JsonObject,
         position: int,
         *,
@@ -109,23 +133,38 @@ class Guard:
             NeedsApproval: The user must be asked, and cannot be now.
             Rejected: The user does not want it.
         """
-        self._counts[tool.path] += 1
-        real = arguments if sent is None else sent
-        count = self._counts[tool.path]
-        decision = decide(self._policy, facts_of(tool), real, count, tainted=tainted)
-        note = partial(self._note, tool.path, arguments, position, decision)
+        await self._until_thawed()
+        decision = self._decide(tool, arguments if sent is None else sent, tainted)
+        note = partial(self._note, tool.name, arguments, position, decision)
         if decision.action is Action.DENY:
             note("deny")
-            raise Denied(
-                f"{tool.path} was not called: a rule forbids it, {decision.why}. Do without it, "
-                "or ask the user to change the rule."
-            )
+            raise _denied(tool, decision)
         if decision.action is Action.ASK:
-            asked = self._tools.setdefault(tool.path, _Asked(tool.path))
+            asked = self._tools.setdefault(tool.name, _Asked(tool.name))
             with asked.waiting(arguments):
                 await self._noted(note, self._have_approved(asked, arguments, position, decision))
         elif decision.rule is not None and decision.rule.origin != BUILTIN[0].origin:
             note("allow")
+
+    async def foresee(self, tool: ToolFacts, sent: JsonObject, *, tainted: str = "") -> bool:
+        """Return whether the user would be asked about a call that is not made.
+
+        Raises:
+            Denied: A rule forbids it.
+        """
+        decision = self._decide(tool, sent, tainted)
+        if decision.action is Action.DENY:
+            raise _denied(tool, decision)
+        return decision.action is Action.ASK and not await self._is_always_allowed(tool.name)
+
+    def _decide(self, tool: ToolFacts, sent: JsonObject, tainted: str) -> Decision:
+        self._counts[tool.name] += 1
+        return decide(self._policy, tool, sent, self._counts[tool.name], tainted=tainted)
+
+    async def _until_thawed(self) -> None:
+        """Begin nothing while the run is being frozen, which ends it."""
+        while self._is_freezing:  # noqa: ASYNC110
+            await anyio.sleep(_GATHER_S)
 
     async def _noted(self, note: Callable[[DecidedAction], None], asking: Awaitable[None]) -> None:
         """Write down what became of a question."""
@@ -133,6 +172,9 @@ class Guard:
             await asking
         except NeedsApproval:
             note("ask")
+            raise
+        except Unanswered:
+            note("expired")
             raise
         except Rejected:
             note("rejected")
@@ -147,14 +189,14 @@ class Guard:
         decision: Decision,
         action: DecidedAction,
     ) -> None:
-        is_rule = action in {"allow", "deny", "ask"}
+        is_user = action in {"approved", "rejected"}
         self._on_decide(
             Decided(
                 position=position,
                 tool=tool,
-                rule=decision.why,
+                rule=shown_rule(decision.why),
                 action=action,
-                by="policy" if is_rule else "user",
+                by="user" if is_user else "policy",
                 arguments_sha256=_hash(arguments),
             )
         )
@@ -167,46 +209,50 @@ class Guard:
     async def _have_approved(
         self, asked: "_Asked", arguments: JsonObject, position: int, decision: Decision
     ) -> None:
+        if asked.is_always_allowed:
+            return
         await anyio.sleep(_GATHER_S if asked.left <= 0 else 0)
         async with asked.turn:
+            if not asked.is_recalled:
+                await self._recall(asked)
             if asked.is_rejected:
-                raise _rejected(asked.tool)
-            if asked.left > 0 or self._recall(asked, arguments, position):
+                raise Rejected(rejected_text(asked.tool))
+            if asked.left > 0:
                 asked.left -= 1
                 return
-            if await self._is_always_allowed(asked.tool):
+            asked.is_always_allowed = await self._is_always_allowed(asked.tool)
+            if asked.is_always_allowed:
                 return
             wanted = self._wanted(asked, arguments, position, decision)
             approval = await self._put(wanted, asked) if self.ask else None
             if approval is None:
                 approval = await self._wait_outside(wanted)
-            self._take(asked, approval)
+            asked.is_rejected = approval.state != "approved"
+            if asked.is_rejected:
+                raise Rejected(rejected_text(asked.tool))
+            asked.left = approval.most - 1
 
-    def _recall(self, asked: "_Asked", arguments: JsonObject, position: int) -> bool:
-        """Look for what was approved before the run was gone on with; return whether it covers.
+    async def _recall(self, asked: "_Asked") -> None:
+        """Look for what was decided before the run was gone on with.
 
-        It is bound to the run, the tool and the arguments of the call that waited.
+        It is bound to the run, the tool and the arguments of the call that waited: that one must
+        wait again, or have been made since.
         """
-        if asked.is_recalled:
-            return False
         asked.is_recalled = True
-        approval = self._approvals.latest(self._run.first, asked.tool)
+        approval = await anyio.to_thread.run_sync(
+            self._approvals.latest, self._run.first, asked.tool
+        )
         if approval is None or approval.state == "pending" or _is_over(approval):
-            return False
-        if approval.state == "rejected":
-            asked.is_rejected = True
-            raise _rejected(asked.tool)
+            return
+        asked.is_rejected = approval.state == "rejected"
         used = [each for each in asked.replayed if each >= approval.position]
-        is_same = position == approval.position and approval.arguments_sha256 == _hash(arguments)
-        if not is_same and approval.position not in used:
-            return False
-        asked.left = approval.most - len(used)
-        return asked.left > 0
+        waits = any(_hash(each) == approval.arguments_sha256 for each in asked.waits)
+        if waits or approval.position in used:
+            asked.left = approval.most - len(used)
 
     async def _is_always_allowed(self, tool: str) -> bool:
-        return await anyio.to_thread.run_sync(
-            self._approvals.is_always_allowed, self._run.scope, tool
-        )
+        scope = scope_of(self._run.scope, self._run.origin.client)
+        return await anyio.to_thread.run_sync(self._approvals.is_always_allowed, scope, tool)
 
     def _wanted(
         self, asked: "_Asked", arguments: JsonObject, position: int, decision: Decision
@@ -219,48 +265,59 @@ class Guard:
             client=run.origin.client,
             tool=asked.tool,
             position=position,
-            arguments=_shown(arguments),
+            arguments=shown_arguments(arguments),
             arguments_sha256=_hash(arguments),
             known=len(asked.waits),
-            rule=decision.why,
+            rule=shown_rule(decision.why),
         )
 
     async def _put(self, wanted: Wanted, asked: "_Asked") -> Approval | None:
         """Ask the user through the client; None if that leads nowhere."""
         assert self.ask is not None  # noqa: S101
-        samples = [_shown(each) for each in asked.waits[:_SAMPLES]]
-        question = Question(asker="toolfold", message=_question(wanted, samples), schema=_FORM)
         try:
-            reply = await self.ask(question)
+            reply = await self.ask(question(wanted, asked.waits[:_SAMPLES]))
         except (QuestionExpired, QuestionRefused):
             return None
-        if reply.action == "cancel":
+        most = approved_calls(reply)
+        if most is None:
             return None
-        content = reply.content or {}
-        is_wanted = reply.action == "accept" and content.get("approve") is not False
         approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
         return await anyio.to_thread.run_sync(
             lambda: self._approvals.decide(
                 approval.id,
-                "approved" if is_wanted else "rejected",
-                most=_most(content.get("most")),
+                "approved" if most else "rejected",
+                most=most,
                 by="the client's user",
             )
         )
 
     async def _wait_outside(self, wanted: Wanted) -> Approval:
         """Have it decided elsewhere: frozen, or, where that cannot be, waiting as it is."""
-        with anyio.move_on_after(_SETTLING_S):
-            # What others have begun shall not be in doubt.
-            while self.under_way():  # noqa: ASYNC110
-                await anyio.sleep(_GATHER_S)
-        is_frozen = self.tier == "monty" or self.clock is None
-        wanted = replace(wanted, waits_alive=not is_frozen)
+        if self.tier == "monty" or self.clock is None or self.waiting is None:
+            raise NeedsApproval(waiting_text(await self._freeze(wanted)))
+        try:
+            with self.waiting.waiting(self, question(wanted, [])), self.clock.paused():
+                return await self._wait_alive(replace(wanted, waits_alive=True))
+        except QuestionRefused:  # too many wait: who goes on with it begins anew, and repeats none
+            raise NeedsApproval(waiting_text(await self._freeze(wanted))) from None
+
+    async def _freeze(self, wanted: Wanted) -> Approval:
+        """Write the question down when nothing is under way any more that would be in doubt."""
+        await self._until_thawed()
+        self._is_freezing = True
+        try:
+            with anyio.move_on_after(_SETTLING_S):
+                while self.under_way():  # noqa: ASYNC110
+                    await anyio.sleep(_GATHER_S)
+            return await anyio.to_thread.run_sync(self._approvals.ask, wanted)
+        except BaseException:
+            self._is_freezing = False
+            raise
+
+    async def _wait_alive(self, wanted: Wanted) -> Approval:
         approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
-        if is_frozen or self.clock is None:
-            raise NeedsApproval(waiting_text(approval))
-        with self.clock.paused():
-            return await self._decided(approval)
+        self.on_wait(waiting_text(approval))
+        return await self._decided(approval)
 
     async def _decided(self, approval: Approval) -> Approval:
         while True:
@@ -269,18 +326,12 @@ class Guard:
                 self._approvals.latest, approval.run, approval.tool
             )
             if now is None or now.id != approval.id or _is_over(now):
-                raise Rejected(
+                raise Unanswered(
                     f"Nobody approved {approval.tool} in time; it was not called. "
                     "Ask the user, and run the code again."
                 )
             if now.state != "pending":
                 return now
-
-    def _take(self, asked: "_Asked", approval: Approval) -> None:
-        if approval.state != "approved":
-            asked.is_rejected = True
-            raise _rejected(asked.tool)
-        asked.left = approval.most - 1
 
 
 class _Asked:
@@ -292,6 +343,7 @@ class _Asked:
         self.left = 0
         self.is_rejected = False
         self.is_recalled = False
+        self.is_always_allowed = False
         self.waits: list[JsonObject] = []
         self.replayed: list[int] = []
 
@@ -312,46 +364,10 @@ class _Waiting:
         self._waits.remove(self._arguments)
 
 
-_FORM: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "approve": {"type": "boolean", "title": "Let it be called", "default": False},
-        "most": {
-            "type": "integer",
-            "title": "How many times in this run",
-            "minimum": 1,
-            "maximum": _LARGEST_MOST,
-            "default": DEFAULT_MOST,
-        },
-    },
-    "required": ["approve"],
-}
-
-
-def _question(wanted: Wanted, samples: list[str]) -> str:
-    calls = "1 call" if wanted.known == 1 else f"{wanted.known} calls"
-    return (
-        f"Code of the agent wants to call {wanted.tool}: {calls} so far, more may follow in this "
-        f"run.\nRule: {wanted.rule}\n" + "\n".join(f"  {sample}" for sample in samples)
-    )
-
-
-def waiting_text(approval: Approval) -> str:
-    """Say what a run waits for, and how it is decided."""
-    calls = "a call" if approval.known == 1 else f"{approval.known} calls"
-    return (
-        f"The run waits for the user's approval of {calls} of {approval.tool} "
-        f"{approval.arguments}: {approval.rule}. It is frozen there, and goes on from there. The "
-        f"user decides in a terminal: `toolfold approve {approval.attempt}` or `toolfold reject "
-        f"{approval.attempt}`. Nobody else can. Then `import runs; runs.get({approval.attempt!r})` "
-        "tells what came of it."
-    )
-
-
-def _rejected(tool: str) -> Rejected:
-    return Rejected(
-        f"The user rejected {tool}: it was not called. Do not try to get the same by other tools; "
-        "ask the user what they want."
+def _denied(tool: ToolFacts, decision: Decision) -> Denied:
+    return Denied(
+        f"{tool.name} was not called: a rule forbids it, {shown_rule(decision.why)}. Do without "
+        "it, or ask the user to change the rule."
     )
 
 
@@ -359,32 +375,21 @@ def _is_over(approval: Approval) -> bool:
     return approval.expires_at < time.time()
 
 
-def _most(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return max(1, min(value, _LARGEST_MOST))
-    return DEFAULT_MOST
-
-
 def _hash(arguments: JsonObject) -> str:
     text = json.dumps(arguments, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _shown(arguments: JsonObject) -> str:
-    text = json.dumps(arguments, ensure_ascii=False)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
-
-
-def is_denied(rules: PolicyFiles, tool: Tool) -> bool:
-    """Whether no call of a tool can ever be made, so that it need not be found."""
+def is_denied(rules: PolicyFiles, tool: Tool, client: str = "") -> bool:
+    """Whether no call of a tool can ever be made by a client, so that it need not be found."""
     try:
-        return is_always_denied(rules.policy(), facts_of(tool))
+        return is_always_denied(rules.policy(client), facts_of(tool))
     except ConfigError:  # said where anything is called
         return False
 
 
-def refuse_denied(rules: PolicyFiles, tool: Tool, arguments: JsonObject, client: str) -> None:
-    """Refuse what a rule forbids to those who call a tool by itself.
+def refuse_denied(rules: PolicyFiles, tool: ToolFacts, sent: JsonObject, client: str) -> None:
+    """Refuse what a rule forbids to those who call a tool by itself, or read a resource.
 
     What rules ask about is asked by them: a client that shows the tool to its model, or a program
     that names it. Of the holder of a key it is refused.
@@ -393,9 +398,9 @@ def refuse_denied(rules: PolicyFiles, tool: Tool, arguments: JsonObject, client:
         Denied: It is forbidden, or the rules cannot be read.
     """
     try:
-        decision = decide(rules.policy(client), facts_of(tool), arguments)
+        decision = decide(rules.policy(client), tool, sent)
     except ConfigError as error:
-        raise Denied(f"{tool.path} was not called. {error}") from error
+        raise Denied(f"{tool.name} was not called. {error}") from error
     is_asked = decision.action is Action.ASK and client.startswith("key:")
     if decision.action is Action.DENY or is_asked:
-        raise Denied(f"{tool.path} was not called: a rule forbids it, {decision.why}.")
+        raise Denied(f"{tool.name} was not called: a rule forbids it, {decision.why}.")

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from toolfold.catalog.tool import Tool
 from toolfold.jsontypes import Json, JsonObject
 
 _SHOWN_TOOLS: Final = 30
@@ -18,15 +17,19 @@ class Rehearsal:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, JsonObject]] = []
+        self._asked: set[str] = set()
         self._guessed: str | None = None
 
-    def answer(self, tool: Tool, arguments: JsonObject) -> Json:
+    def answer(
+        self, name: str, arguments: JsonObject, schema: JsonObject | None, *, is_asked: bool
+    ) -> Json:
         """Note a call, and return what the tool may answer as far as its schema tells."""
-        self.calls.append((tool.path, arguments))
-        schema = tool.listed.output_schema
+        self.calls.append((name, arguments))
+        if is_asked:
+            self._asked.add(name)
         if self._guessed is None:
             known = "as its schema has it" if schema else "an empty object: it has no schema"
-            self._guessed = f"call {len(self.calls)}, {tool.path} (answered with {known})"
+            self._guessed = f"call {len(self.calls)}, {name} (answered with {known})"
         return stand_in(schema or {"type": "object"})
 
     def text(self) -> str:
@@ -37,7 +40,8 @@ class Rehearsal:
         lines = [f"Dry run: nothing was changed. {len(self.calls)} calls would be made:"]
         for path in list(tools)[:_SHOWN_TOOLS]:
             given = [arguments for name, arguments in self.calls if name == path]
-            lines.append(f"  {path}: {len(given)}")
+            asked = " (you would be asked first)" if path in self._asked else ""
+            lines.append(f"  {path}: {len(given)}{asked}")
             lines += [f"    {shown}" for shown in _samples(given)]
         if len(tools) > _SHOWN_TOOLS:
             lines.append(f"  and {len(tools) - _SHOWN_TOOLS} other tools")

@@ -1,9 +1,14 @@
 """The module `runs` of guest code: runs that went on, or did not come to their end."""
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import anyio.to_thread
+
 from toolfold.errors import BadCall, NotFound
+from toolfold.execution.approval_form import standing_text
+from toolfold.execution.approvals import Approvals
 from toolfold.execution.going import GoingRun, GoingRuns, Work
 from toolfold.execution.journal import Journal
 from toolfold.execution.runs import Origin, Run
@@ -13,6 +18,9 @@ from toolfold.sandbox.sandbox import GuestCall, GuestModule
 _LONGEST_WAIT_S: Final = 40.0
 _WAIT_S: Final = 30.0
 _ID_CHARS: Final = 16
+
+GET: Final = "runs.get"
+"""The function that changes nothing."""
 
 MODULE: Final = GuestModule(
     functions=("get", "resume", "stop"),
@@ -29,9 +37,10 @@ def stop(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ..
 class RunsModule:
     """Answers the calls to `runs.*`."""
 
-    def __init__(self, going: GoingRuns, journal: Journal) -> None:
+    def __init__(self, going: GoingRuns, journal: Journal, approvals: Approvals) -> None:
         self._going = going
         self._journal = journal
+        self._approvals = approvals
         self.resume: Callable[[Run, Origin], Awaitable[Work]] | None = None
         """Set by the runtime, which is made of this."""
 
@@ -76,7 +85,20 @@ class RunsModule:
         if going is not None:
             await self._going.wait(going, wait_s)
             run = self._journal.find(run.id)
-        return describe(run, going)
+        told = describe(run, going)
+        if text := await self._approval_text(run, is_going=_is_going(going)):
+            told["text"] = text
+        return told
+
+    async def _approval_text(self, run: Run, *, is_going: bool) -> str:
+        """Say what the user is asked about a run, or has decided; nothing if it waits for none."""
+        state = state_of(run, is_going=is_going)
+        if state not in {"approval", "running"}:
+            return ""
+        approval = await anyio.to_thread.run_sync(self._approvals.latest_of, run.id)
+        if approval is None or (state == "running" and approval.state != "pending"):
+            return ""
+        return standing_text(approval, now=time.time())
 
     async def _resume(self, run: Run, origin: Origin, wait_s: float) -> Json:
         going = self._going.find(run.id)

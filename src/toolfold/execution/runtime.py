@@ -382,7 +382,7 @@ class Runtime:
         known = modules(self._catalog)
         async with sandbox.open(known, names, files=files, beginning=beginning) as session:
             clock = PausableClock(self._limits.wall_time_s)
-            calls.guard.tier, calls.guard.clock = tier, clock
+            calls.guard.tier, calls.guard.clock, calls.guard.waiting = tier, clock, self._waiting
             calls.ask = ask and replace(ask, put=RunAsk(ask, self._waiting, clock))
             calls.guard.ask = calls.ask
             calls.settle_files = session.settle

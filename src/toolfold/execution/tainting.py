@@ -8,14 +8,15 @@ that takes texts apart, spells them otherwise or encodes them is not seen throug
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 import anyio.to_thread
 
 from toolfold.catalog.catalog import Cover, Keep
 from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
+from toolfold.config.faults import shown
 from toolfold.execution.keeping import text_of
 from toolfold.jsontypes import Json, JsonObject, plain
 
@@ -27,7 +28,10 @@ _FEWEST_TELLING: Final = 5
 _MOST_WORDS: Final = 400_000
 _SHORT_CHARS: Final = 16_384
 _MOST_SESSIONS: Final = 500
+_T = TypeVar("_T", JsonObject, list[Json])
+
 _DEEPEST: Final = 200
+_PATH_CHARS: Final = 40
 
 
 class Taint:
@@ -36,16 +40,14 @@ class Taint:
     def __init__(self, lost: str = "") -> None:
         self._lost = lost
         """Why not all of it is known; every argument counts as tainted then."""
-        self._seen: dict[int, int] = {}
-        self._origins: list[str] = []
+        self._seen: dict[int, str] = {}
+        """By what a text is known again, where it came from."""
 
     def learn(self, value: Json, origin: str) -> None:
         """Remember what came from somewhere."""
-        self._origins.append(origin)
-        number = len(self._origins) - 1
         for _, text in _leaves(value, "", 0):
             for mark in _marks(text):
-                self._seen.setdefault(mark, number)
+                self._seen.setdefault(mark, origin)
             if len(self._seen) > _MOST_WORDS:
                 self.lose(f"{origin} answered with more than can be followed")
                 return
@@ -55,17 +57,27 @@ class Taint:
         self._lost = self._lost or why
         self._seen.clear()
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to find."""
+        return not self._lost and not self._seen
+
     def find(self, arguments: JsonObject) -> str:
         """Say which argument holds what came from where; an empty text if none does."""
-        if self._lost:
-            return self._lost
-        if not self._seen:
-            return ""
-        for path, text in _leaves(arguments, "", 0):
+        path, origin = self._trace(arguments)
+        return self._lost or (f"`{shown(path)}` holds what {origin} answered" if origin else "")
+
+    def origin_of(self, value: Json) -> str:
+        """Say where a part of a value came from; an empty text if nowhere."""
+        return self._lost or self._trace(value)[1]
+
+    def _trace(self, value: Json) -> tuple[str, str]:
+        """Return where something stands in a value that came from somewhere, and from where."""
+        for path, text in _leaves(value, "", 0):
             for mark in _marks(text):
-                if mark in self._seen:
-                    return f"`{path}` holds what {self._origins[self._seen[mark]]} answered"
-        return ""
+                if origin := self._seen.get(mark):
+                    return path, origin
+        return "", ""
 
 
 class Taints:
@@ -96,14 +108,29 @@ class Following:
         self._taint = taint
         self._untrusted = untrusted
 
-    def find(self, arguments: JsonObject) -> str:
+    async def find(self, arguments: JsonObject) -> str:
         """Say which argument holds what came from where; an empty text if none does."""
-        return self._taint.find(arguments) if self._untrusted else ""
+        return await self._ask(self._taint.find, arguments)
+
+    async def origin_of(self, value: list[Json]) -> str:
+        """Say where a part of values came from; an empty text if nowhere."""
+        return await self._ask(self._taint.origin_of, value)
+
+    async def _ask(self, look: Callable[[_T], str], value: _T) -> str:
+        """Look at a value: beside the event loop where it is so long that others would wait."""
+        if not self._untrusted or self._taint.is_clean:
+            return ""
+        if _is_short(value):
+            return look(value)
+        return await anyio.to_thread.run_sync(look, value)
 
     async def learn(self, server: str, origin: str, value: Json, size: int) -> None:
         """Remember what a server answered, if it is untrusted; about `size` characters."""
-        if server not in self._untrusted:
-            return
+        if server in self._untrusted:
+            await self.learn_again(value, origin, size)
+
+    async def learn_again(self, value: Json, origin: str, size: int) -> None:
+        """Remember what came from an untrusted server once, and was kept."""
         if size <= _SHORT_CHARS:
             self._taint.learn(plain(value), origin)
         else:
@@ -138,20 +165,36 @@ def _leaves(value: Json, path: str, depth: int) -> Iterator[tuple[str, str]]:
         return
     if isinstance(value, dict):
         for key, each in value.items():
-            inner = f"{path}.{key}" if path else key
+            inner = f"{path}.{key[:_PATH_CHARS]}" if path else key[:_PATH_CHARS]
             if not key.isidentifier():  # most are names of fields, and nobody's words
                 yield inner, key
             yield from _leaves(each, inner, depth + 1)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _leaves(each, f"{path}[{number}]", depth + 1)
-    elif isinstance(value, str) or _is_long(value):
-        yield path, str(value)
+    elif text := _text(value):
+        yield path, text
 
 
-def _is_long(value: Json) -> bool:
-    """Whether a number is told apart from others."""
-    return isinstance(value, int) and not isinstance(value, bool) and 10**4 < abs(value) < 10**60
+def _text(value: Json) -> str:
+    """Return a text, or a number that is told apart from others as one; nothing of all else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    if not 10**4 <= abs(value) < 10**60:
+        return ""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _is_short(value: Json) -> bool:
+    """Whether a value can be gone through at once, so that nobody else waits for long."""
+    room = _SHORT_CHARS
+    for _, text in _leaves(value, "", 0):
+        room -= len(text) + 1
+        if room < 0:
+            return False
+    return True
 
 
 def _marks(text: str) -> Iterator[int]:

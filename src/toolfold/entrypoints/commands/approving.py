@@ -5,6 +5,7 @@ import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from toolfold.app import App, journal_of
 from toolfold.config.faults import shown
@@ -12,7 +13,14 @@ from toolfold.config.settings import Config
 from toolfold.entrypoints.commands.local import print_result, with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import ConfigError
-from toolfold.execution.approvals import Approval, Approvals, approvals_of, decided
+from toolfold.execution.approval_form import LARGEST_MOST
+from toolfold.execution.approvals import (
+    Approval,
+    Approvals,
+    approvals_of,
+    decided,
+    scope_of,
+)
 from toolfold.execution.decisions import Action
 from toolfold.execution.runs import Origin
 
@@ -25,9 +33,10 @@ def approve(arguments: Namespace) -> int:
     approvals = approvals_of(config)
     if arguments.run is None:
         return _list(arguments, approvals)
-    if arguments.most < 1:
-        raise ConfigError(f"--most takes a number of calls above 0, not {arguments.most}.")
+    if not 1 <= arguments.most <= LARGEST_MOST:
+        raise ConfigError(f"--most takes a number from 1 to {LARGEST_MOST}, not {arguments.most}.")
     approval = approvals.find(arguments.run)
+    world = _world(arguments, config, approval)
     _describe(approval)
     if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
         print("Nothing was decided.")
@@ -35,11 +44,33 @@ def approve(arguments: Namespace) -> int:
     approvals.decide(approval.id, "approved", most=arguments.most, by="a terminal")
     _write_down(config, approval, "approved")
     if arguments.always:
-        approvals.allow_always(config.namespace, approval.tool)
-    if approval.waits_alive:
+        approvals.allow_always(scope_of(world.namespace, approval.client), approval.tool)
+    journal = journal_of(config)
+    if approval.waits_alive and journal.is_under_way(journal.find(approval.attempt)):
         print("Approved. The run goes on where it waits.")
         return 0
-    return _go_on(arguments, config, approval)
+    return _go_on(arguments, world, approval)
+
+
+def _world(arguments: Namespace, config: Config, approval: Approval) -> Config:
+    """Return the configuration in which a run goes on: of its project, and of its key.
+
+    Raises:
+        ConfigError: Its project is not there any more.
+        NotFound: Its key was revoked.
+    """
+    project = Path(approval.project or config.start_directory)
+    if project != config.start_directory:
+        if not project.is_dir():
+            raise ConfigError(f"The project of this run is not there any more: {project}.")
+        config = config_of(arguments, cwd=project)
+    if not approval.client.startswith("key:"):
+        return config
+    from toolfold.entrypoints.http.keys import Keys  # few runs are of keys
+    from toolfold.entrypoints.http.tenants import in_namespace
+
+    key = Keys.of(config.directories).get(approval.client.removeprefix("key:"))
+    return config if key.namespace == config.namespace else in_namespace(config, key.namespace)
 
 
 def _go_on(arguments: Namespace, config: Config, approval: Approval) -> int:

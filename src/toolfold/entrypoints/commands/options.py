@@ -6,10 +6,11 @@ from pathlib import Path
 from toolfold.config.settings import Config, load_config, parse_overrides
 
 
-def config_of(arguments: Namespace) -> Config:
-    """Load the configuration that `--config` and `--set` ask for."""
-    config_file = Path(arguments.config) if arguments.config else None
-    return load_config(config_file=config_file, overrides=parse_overrides(arguments.set))
+def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
+    """Load the configuration that `--config` and `--set` ask for, here or as of a directory."""
+    config_file = Path(arguments.config).absolute() if arguments.config else None
+    overrides = parse_overrides(arguments.set)
+    return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
 
 
 def written_options(arguments: Namespace) -> list[str]:

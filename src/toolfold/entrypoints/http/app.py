@@ -42,12 +42,16 @@ async def serve_http(app: App, *, host: str, port: int, started: Callable[[str],
 def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = False) -> Starlette:
     """Return everything that is served over HTTP for one app."""
     settings, directories = app.config.settings, app.config.directories
-    tenants = Tenants(app)
+    tenants, keys = Tenants(app), Keys.of(directories)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with tenants.running():
             yield
+
+    async def app_of(key_id: str) -> App:
+        tenant = await tenants.of(Caller(key_id, keys.get(key_id).namespace))
+        return tenant.app
 
     async def find_visit(scope: Scope) -> Visit:
         caller: Caller = scope[CALLER]
@@ -57,6 +61,7 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
             key=caller.key,
             is_known=caller.is_known,
             has_token=caller.has_token,
+            app_of=app_of,
         )
 
     return guarded_app(
@@ -70,7 +75,7 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
             allowed_origins=frozenset(map(str.lower, settings.allowed_origins)),
             takes_addresses=takes_addresses,
         ),
-        callers=Callers(Keys.of(directories), LocalToken(directories), must_have_key=must_have_key),
+        callers=Callers(keys, LocalToken(directories), must_have_key=must_have_key),
     )
 
 

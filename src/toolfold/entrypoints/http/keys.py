@@ -90,6 +90,18 @@ class Keys:
                 return key
         return None
 
+    def get(self, key_id: str) -> Key:
+        """Return a valid key by its id.
+
+        Raises:
+            NotFound: There is none, or it was revoked.
+            ConfigError: The file cannot be read.
+        """
+        for key in self.valid():
+            if key.id == key_id:
+                return key
+        raise NotFound(f"The key {key_id!r} is not known here, or was revoked.")
+
     def create(self, name: str, namespace: str, *, now: float) -> tuple[Key, str]:
         """Make a key; return it, and the secret, which nobody can be told a second time.
 

@@ -11,7 +11,9 @@ from toolfold.catalog.addresses import inner_uri
 from toolfold.catalog.questions import Ask
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.concealing import Concealing
+from toolfold.execution.guarding import facts_of_offer, refuse_denied
 from toolfold.execution.passing import Passing
+from toolfold.jsontypes import JsonObject
 
 ResultT = TypeVar("ResultT")
 
@@ -19,9 +21,11 @@ _MOST_SHOWN_CHARS: Final = 300
 
 
 class Passthrough:
-    """Answers what clients ask for beside tools."""
+    """Answers what clients ask for beside tools; `client_of` tells whose call it is."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, client_of: Callable[[Any], str]) -> None:
+        self._client_of = client_of
+        self._rules = app.rules
         self._offered = app.catalog.offered
         self._catalog = app.catalog
         self._privacy = app.privacy
@@ -69,7 +73,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._prompt(params.name, params.arguments, ask),
+                lambda ask, _progress: self._prompt(context, params, ask),
             )
         )
 
@@ -81,7 +85,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._resource(str(params.uri), ask),
+                lambda ask, _progress: self._resource(context, str(params.uri), ask),
             ),
             about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
         )
@@ -99,21 +103,30 @@ class Passthrough:
         ]
 
     async def _prompt(
-        self, name: str, arguments: dict[str, str] | None, ask: Ask | None
+        self, context: Any, params: types.GetPromptRequestParams, ask: Ask | None
     ) -> types.GetPromptResult:
+        name, arguments = params.name, params.arguments
         server = self._server(name.partition("__")[0])
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(server, name, dict(arguments or {}))
+        facts = facts_of_offer(self._catalog.servers, server, "prompts.get")
+        refuse_denied(self._rules, facts, outgoing.arguments, self._client_of(context))
         concealing.note(name, outgoing)
         given = {key: str(value) for key, value in outgoing.arguments.items()}
         with concealing.errors(server, outgoing):
             result = await self._offered.prompt(name, given or arguments, ask=ask)
         return await Passing(concealing, server, outgoing).prompt(result)
 
-    async def _resource(self, address: str, ask: Ask | None) -> types.ReadResourceResult:
+    async def _resource(
+        self, context: Any, address: str, ask: Ask | None
+    ) -> types.ReadResourceResult:
         server = self._server_of(address)
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(server, "resources/read", {"uri": address})
+        module, uri = inner_uri(str(outgoing.arguments["uri"])) or ("", "")
+        facts = facts_of_offer(self._catalog.servers, server)
+        sent: JsonObject = {"server": module, "uri": uri}
+        refuse_denied(self._rules, facts, sent, self._client_of(context))
         concealing.note("resources/read", outgoing)
         with concealing.errors(server, outgoing):
             result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import anyio.to_thread
 import mcp_types as types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
@@ -18,6 +19,8 @@ from toolfold.entrypoints.mcp.asking import Desk, open_desk
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
+from toolfold.execution.approval_form import waiting_text
+from toolfold.execution.approvals import approvals_of
 from toolfold.execution.calls import OnProgress
 from toolfold.execution.going import GoingRun
 from toolfold.execution.report import RunResult
@@ -82,7 +85,8 @@ class _Surface:
             origin = await self._origin(context)
             return await desk.attend(context, params, partial(self._execute, origin, arguments))
         if name == "search_tools" and self._settings.search_tools:
-            found = await self._discovery.call(GuestCall("tools.search", (), arguments))
+            search = GuestCall("tools.search", (), arguments)
+            found = await self._discovery.call(search, client=self.name_of(context))
             return _text(str(found))
         pinned = await self._pinned()
         if name not in pinned:
@@ -91,10 +95,14 @@ class _Surface:
         call = partial(self._app.pinned.call, pinned[name], arguments, origin=origin)
         return await desk.attend(context, params, lambda ask, _progress: call(ask=ask))
 
+    def name_of(self, context: Any) -> str:
+        """Return under which name the journal knows the client."""
+        return self._client if isinstance(self._client, str) else self._client(context)
+
     async def _origin(self, context: Any) -> Origin:
         config = self._app.config
         return Origin(
-            client=self._client if isinstance(self._client, str) else self._client(context),
+            client=self.name_of(context),
             request=key_of(context.request_id),
             project=str(config.project or config.start_directory),
             shown=await self._shown(),
@@ -139,8 +147,16 @@ class _Surface:
             patience_s=self._settings.limits.answer_s,
         )
         if isinstance(result, GoingRun):
-            return _text(report.going_text(result.id, self._settings.limits.answer_s))
+            return _text(await self._going_text(result))
         return _reply(result)
+
+    async def _going_text(self, run: GoingRun) -> str:
+        """Say that a run goes on, or what it waits for."""
+        approvals = approvals_of(self._app.config)
+        approval = await anyio.to_thread.run_sync(approvals.latest_of, run.id)
+        if approval is not None and approval.state == "pending":
+            return waiting_text(approval)
+        return report.going_text(run.id, self._settings.limits.answer_s)
 
     async def _pinned(self) -> dict[str, Tool]:
         """Return the pinned tools that exist, under names that every client takes."""
@@ -185,7 +201,7 @@ def make_server(
         lifespan=lambda _server: open_desk(app.config.settings.limits.ask_s),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **Passthrough(app).handlers(),
+        **Passthrough(app, surface.name_of).handlers(),
     )
 
 

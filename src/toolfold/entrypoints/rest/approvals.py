@@ -1,23 +1,35 @@
 """What runs wait for, and what the user decides: for the local user alone."""
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio.to_thread
 
+from toolfold.app import App
 from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
 from toolfold.entrypoints.rest.running import RESULT, result_json
-from toolfold.errors import Denied
-from toolfold.execution.approvals import Approval, approvals_of, decided
-from toolfold.execution.guarding import DEFAULT_MOST
+from toolfold.errors import BadInput, Denied, NotFound
+from toolfold.execution.approval_form import DEFAULT_MOST, LARGEST_MOST
+from toolfold.execution.approvals import Approval, Approvals, State, approvals_of, decided, scope_of
+from toolfold.execution.report import RunResult
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 
+_T = TypeVar("_T")
+
 _TEXT: Final[JsonObject] = {"type": "string"}
-_ID: Final[JsonObject] = {"type": "string", "minLength": 1}
+_NAMED: Final[JsonObject] = {
+    "id": {"type": "string", "minLength": 1, "description": "The run, as `/approvals` has it."},
+    "question": {
+        "type": "string",
+        "description": "Which of its questions is meant; by default the one that is open.",
+    },
+}
 _APPROVAL: Final = whole_object(
     {
         "run": _TEXT,
+        "question": _TEXT,
         "tool": _TEXT,
         "arguments": _TEXT,
         "known": {"type": "integer"},
@@ -46,13 +58,26 @@ def approval_operations() -> list[Operation]:
             tag="approvals",
             takes=closed_object(
                 {
-                    "id": _ID,
-                    "most": {"type": "integer", "minimum": 1, "default": DEFAULT_MOST},
+                    **_NAMED,
+                    "most": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": LARGEST_MOST,
+                        "default": DEFAULT_MOST,
+                    },
                     "always": {"type": "boolean", "default": False},
                 },
                 required=("id",),
             ),
-            returns=RESULT,
+            returns=whole_object(
+                {
+                    "approved": _TEXT,
+                    "result": {
+                        "anyOf": [RESULT, {"type": "null"}],
+                        "description": "Null while the run goes on: `/runs/{id}` has its end.",
+                    },
+                }
+            ),
             answer=_approve,
         ),
         Operation(
@@ -60,7 +85,7 @@ def approval_operations() -> list[Operation]:
             path="/runs/{id}/reject",
             summary="Refuse what a run wants to do.",
             tag="approvals",
-            takes=closed_object({"id": _ID}, required=("id",)),
+            takes=closed_object(_NAMED, required=("id",)),
             returns=whole_object({"rejected": _TEXT}),
             answer=_reject,
         ),
@@ -70,40 +95,90 @@ def approval_operations() -> list[Operation]:
 async def _list(visit: Visit, _arguments: JsonObject) -> Json:
     if visit.key:
         return {"approvals": []}
-    pending = await anyio.to_thread.run_sync(approvals_of(visit.app.config).pending)
+    pending = await _with_approvals(visit, Approvals.pending)
     return {"approvals": [_json(approval) for approval in pending]}
 
 
 async def _approve(visit: Visit, arguments: JsonObject) -> Json:
-    approval = _found(visit, arguments)
-    approvals, config = approvals_of(visit.app.config), visit.app.config
-    most = arguments.get("most", DEFAULT_MOST)
-    approvals.decide(approval.id, "approved", most=int(str(most)), by="REST")
-    journal = visit.app.shared.journal
-    journal.decide(approval.attempt, decided(approval, "approved", by="REST"))
+    approval = await _found(visit, arguments)
+    app = await _app(visit, approval)
+    most = int(float(str(arguments.get("most", DEFAULT_MOST))))
+    await _decide(visit, approval, "approved", most)
     if arguments.get("always"):
-        approvals.allow_always(config.namespace, approval.tool)
-    origin = Origin(client=approval.client, project=approval.project)
-    return result_json(await visit.app.runtime.resume(approval.attempt, origin=origin))
+        scope = scope_of(app.config.namespace, approval.client)
+        await _with_approvals(visit, lambda kept: kept.allow_always(scope, approval.tool))
+    result = None if _waits(visit, approval) else await _go_on(app, approval)
+    told = None if result is None else result_json(result)
+    return {"approved": approval.tool, "result": told}
 
 
 async def _reject(visit: Visit, arguments: JsonObject) -> Json:
-    approval = _found(visit, arguments)
-    approvals_of(visit.app.config).decide(approval.id, "rejected", most=0, by="REST")
-    journal = visit.app.shared.journal
-    journal.decide(approval.attempt, decided(approval, "rejected", by="REST"))
+    approval = await _found(visit, arguments)
+    await _decide(visit, approval, "rejected", 0)
     return {"rejected": approval.tool}
 
 
-def _found(visit: Visit, arguments: JsonObject) -> Approval:
+async def _found(visit: Visit, arguments: JsonObject) -> Approval:
+    """Return the open question that is meant: a run may ask another one the next moment."""
     if visit.key or not visit.has_token:
         raise Denied(
             "Only the local user approves, with the token that `toolfold keys token` prints."
         )
-    return approvals_of(visit.app.config).find(str(arguments["id"]))
+    attempt, question = str(arguments["id"]), arguments.get("question")
+    for approval in await _with_approvals(visit, Approvals.pending):
+        if approval.attempt == attempt and question in {None, approval.id}:
+            return approval
+    raise NotFound(f"No run {attempt!r} waits for approval of this. `/approvals` lists them.")
+
+
+async def _app(visit: Visit, approval: Approval) -> App:
+    """Return what goes on with a run: what it began in, and nothing else."""
+    if approval.project != visit.origin.project:
+        raise BadInput(
+            f"This run is of {approval.project or 'no project'}, and we serve "
+            f"{visit.origin.project}. `toolfold approve {approval.attempt}` in a terminal goes on "
+            "with it there."
+        )
+    if not approval.client.startswith("key:"):
+        return visit.app
+    return await visit.app_of(approval.client.removeprefix("key:"))
+
+
+async def _decide(visit: Visit, approval: Approval, state: State, most: int) -> None:
+    await _with_approvals(visit, lambda kept: kept.decide(approval.id, state, most=most, by="REST"))
+    made = decided(approval, "approved" if state == "approved" else "rejected", by="REST")
+    journal = visit.app.shared.journal
+    await anyio.to_thread.run_sync(journal.decide, approval.attempt, made)
+
+
+def _waits(visit: Visit, approval: Approval) -> bool:
+    """Whether the run waits alive, and takes what was decided by itself."""
+    journal = visit.app.shared.journal
+    return approval.waits_alive and journal.is_under_way(journal.find(approval.attempt))
+
+
+async def _go_on(app: App, approval: Approval) -> RunResult | None:
+    """Go on with a run, also when who approved it has left; None if that takes its time."""
+    origin = Origin(client=approval.client, project=approval.project)
+    going = app.shared.going
+    run = await going.start(
+        approval.client,
+        lambda on_begin, _ask: app.runtime.resume(
+            approval.attempt, origin=origin, on_begin=on_begin
+        ),
+    )
+    is_over = await going.wait(run, app.config.settings.limits.answer_s)
+    return run.outcome() if is_over else None
+
+
+async def _with_approvals(visit: Visit, use: Callable[[Approvals], _T]) -> _T:
+    """Use the file of approvals beside the event loop."""
+    approvals = approvals_of(visit.app.config)
+    return await anyio.to_thread.run_sync(lambda: use(approvals))
 
 
 def _json(approval: Approval) -> Json:
     told = asdict(approval)
     shown = ("tool", "arguments", "known", "rule", "asked_at", "expires_at")
-    return {"run": approval.attempt, **{name: told[name] for name in shown}}
+    named = {"run": approval.attempt, "question": approval.id}
+    return {**named, **{name: told[name] for name in shown}}

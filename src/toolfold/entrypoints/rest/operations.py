@@ -19,6 +19,9 @@ class Visit:
     """One request: what serves it, and for whom."""
 
     app: App
+    app_of: Callable[[str], Awaitable[App]]
+    """Finds what serves the holder of a key, by its id."""
+
     key: str = ""
     """The id of the key that was shown; empty for the local user."""
 

@@ -18,12 +18,16 @@ from toolfold.entrypoints.rest.operations import (
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.concealing import Concealing
-from toolfold.execution.guarding import refuse_denied
+from toolfold.execution.guarding import facts_of, is_denied, refuse_denied
 from toolfold.execution.journal import JournaledRun
 from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
 
+_Seen = tuple[int, frozenset[str]]
+"""A catalog, and what of it a client does not see."""
+
+_MOST_REGISTRIES: Final = 20
 _DISCOVERED: Final = 1
 _MOST: Final = 500
 _TEXT: Final[JsonObject] = {"type": "string"}
@@ -57,7 +61,7 @@ class ToolOperations:
     """Answers what is asked of tools. What was counted is kept until the catalog changes."""
 
     def __init__(self) -> None:
-        self._registries: dict[int, tuple[Mapping[str, str], Registry]] = {}
+        self._registries: dict[_Seen, tuple[Mapping[str, str], Registry]] = {}
 
     def operations(self) -> list[Operation]:
         """Return all of them."""
@@ -131,7 +135,9 @@ class ToolOperations:
             names = ", ".join(sorted(registry.categories))
             raise NotFound(f"No category is named {category!r}. There are {names}.")
         if query:
-            hits = await visit.app.discovery.find(str(query), limit=registry.total)
+            hits = await visit.app.discovery.find(
+                str(query), limit=registry.total, client=visit.client
+            )
             return [tool for tool in hits.hits if category in (None, category_of(tool))]
         if category is not None:
             return list(registry.categories[str(category)].tools)
@@ -140,14 +146,19 @@ class ToolOperations:
     async def _registry(self, visit: Visit) -> Registry:
         await visit.app.discovery.learn()
         catalog = visit.app.catalog
-        known = self._registries.get(id(catalog))
+        denied = frozenset(
+            tool.path for tool in catalog.tools if is_denied(visit.app.rules, tool, visit.client)
+        )
+        known = self._registries.get((id(catalog), denied))
         statuses = catalog.statuses()
         is_settled = all(status.tools is not None for status in statuses)
         if known and known[0] is catalog.modules and is_settled:
             return known[1]
-        registry = Registry(catalog.tools, statuses)
+        registry = Registry([tool for tool in catalog.tools if tool.path not in denied], statuses)
         if is_settled:
-            self._registries[id(catalog)] = catalog.modules, registry
+            self._registries[id(catalog), denied] = catalog.modules, registry
+            if len(self._registries) > _MOST_REGISTRIES:
+                del self._registries[next(iter(self._registries))]
         return registry
 
 
@@ -193,13 +204,13 @@ class _Call:
         """Return what the tool answers."""
         with self._run.call(tool.path, given) as journaled:
             journaled.arguments = bind(tool, (), given)
-            refuse_denied(self._rules, tool, journaled.arguments, self._client)
             journaled.answer = await self._answer(tool, journaled.arguments)
         return plain(journaled.answer)
 
     async def _answer(self, tool: Tool, arguments: JsonObject) -> Json:
         concealing, server = self._concealing, tool.server
         outgoing = await concealing.reveal(server, tool.path, arguments)
+        refuse_denied(self._rules, facts_of(tool), outgoing.arguments, self._client)
         concealing.note(tool.path, outgoing)
         with concealing.errors(server, outgoing):
             answer = await self._catalog.call(
