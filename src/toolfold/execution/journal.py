@@ -34,6 +34,7 @@ from toolfold.execution.runs import (
     ANYWHERE,
     CALLS_BITS,
     RESUMABLE,
+    WRITTEN,
     Kind,
     Origin,
     Outcome,
@@ -189,7 +190,7 @@ class Journal:
         self._rows.follow()
         place = Place()
         self._rows.write(Row(place, _BEGIN, row))
-        if kept[2] is not None and kind == "code":
+        if kept[2] is not None and kind in WRITTEN:
             self._books.count(place, _own_number, "written", code_text(code))
         writer = _RunWriter(place, self._rows, self._books)
         self._active.add(run_id)

@@ -34,7 +34,7 @@ from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.review import Finding
-from toolfold.execution.runs import RESUMABLE, Origin, Run, Start
+from toolfold.execution.runs import RESUMABLE, Kind, Origin, Run, Start
 from toolfold.execution.sessions import Held, Sessions
 from toolfold.execution.skill_feed import Feed, Feeder, run_feed
 from toolfold.execution.skill_uses import SkillUses
@@ -179,6 +179,8 @@ class Runtime:
         with self._journal.claimed(replay.first) as is_ours:
             if not is_ours:
                 raise BadInput(f"Somebody goes on with the run {replay.first} at this moment.")
+            if (last := self._journal.following(replay.first).id) != replay.run.id:
+                raise BadInput(f"Somebody has just gone on with the run {run_id}: see run {last}.")
             on_begin(told.run_id)
             async with again as held:
                 return await self._in_session(code, held, told)
@@ -228,7 +230,10 @@ class Runtime:
         first = told.replay.first if told.replay else ""
         resumes = told.replay.run.id if told.replay else ""
         start = Start(held.info.name, held.info.generation, resumes)
-        with self._journal.begin(told.origin, code, start=start, run_id=told.run_id) as journaled:
+        kind: Kind = "code" if told.rehearsal is None else "rehearsal"
+        with self._journal.begin(
+            told.origin, code, kind=kind, start=start, run_id=told.run_id
+        ) as journaled:
             self._sessions.remember_start(held, journaled.id)
             result = await self._journaled(code, held, journaled, told)
             failure = result.error.kind if result.error else None
@@ -351,13 +356,14 @@ class Runtime:
                 kept, state = "cpython", other
             else:  # the code is wrong in both: the session stays where it was
                 close_parked(other)
-        if held.is_kept:
+        is_frozen = outcome.failure is not None and outcome.failure.kind == "approval"
+        if held.is_kept and not (is_frozen and state is None):
             bound = bindings(plan)
             is_whole = outcome.failure is None
             await self._sessions.keep(held, state, kept, bound if is_whole else bound.in_doubt())
         return tier, outcome
 
-    async def _run(  # all that a run is made of
+    async def _run(
         self,
         feed: Feed,
         tier: Tier,

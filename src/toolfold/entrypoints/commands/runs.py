@@ -70,8 +70,12 @@ def _line(run: Run) -> str:
     code = shown(_first_line(run.code), max_chars=_SHOWN_CODE_CHARS)
     return (
         f"{run.id}  {show_moment(run.began_at)}  {project:<12}  {state_of(run):<9}"
-        f"  {run.call_count:>5} calls  {_progress(run)}{code}"
+        f"  {run.call_count:>5} calls  {_kind(run)}{_progress(run)}{code}"
     )
+
+
+def _kind(run: Run) -> str:
+    return "[dry run]  " if run.kind == "rehearsal" else ""
 
 
 def _progress(run: Run) -> str:
@@ -92,6 +96,7 @@ def _show_one(arguments: Namespace, run_id: str) -> int:
         return 0
     print(f"{run.id}  {show_moment(run.began_at)}  {state_of(run)}")
     for word, said in (
+        ("kind", "dry run" if run.kind == "rehearsal" else run.kind),
         ("project", run.origin.project),
         ("client", run.origin.client),
         ("session", run.start.session),
@@ -127,6 +132,7 @@ def _summary(run: Run) -> dict[str, object]:
         "id": run.id,
         "began_at": run.began_at,
         "state": state_of(run),
+        "kind": run.kind,
         "project": run.origin.project,
         "client": run.origin.client,
         "request": run.origin.request,

@@ -28,6 +28,7 @@ _MOST: Final = 500
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SUMMARY: Final[JsonObject] = {
     "id": _TEXT,
+    "kind": _TEXT,
     "began_at": {"type": "number"},
     "client": _TEXT,
     "project": _TEXT,
@@ -147,6 +148,7 @@ def _own(visit: Visit) -> str | None:
 def _summary(run: Run) -> JsonObject:
     return {
         "id": run.id,
+        "kind": run.kind,
         "began_at": run.began_at,
         "client": run.origin.client,
         "project": run.origin.project,
