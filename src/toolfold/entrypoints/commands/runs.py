@@ -15,9 +15,17 @@ from toolfold.entrypoints.commands.runs_text import (
 )
 from toolfold.entrypoints.commands.when import show_moment
 from toolfold.errors import ConfigError, NotFound
-from toolfold.execution.runs import Call, Run, Text, find, newest
+from toolfold.execution.runs import Call, Kind, Run, Text, find, newest
 
 _VERBS = frozenset({"list", "show", "resume", "replay", "verify", "export"})
+_KINDS: dict[Kind, str] = {
+    "code": "",
+    "rehearsal": "dry run",
+    "direct": "one tool",
+    "request": "one tool, for a program",
+    "hook": "hook",
+}
+"""What people read; nothing for what most runs are."""
 
 _SHOWN_CODE_CHARS = 60
 _SHOWN_PROJECT_CHARS = 20
@@ -75,7 +83,7 @@ def _line(run: Run) -> str:
 
 
 def _kind(run: Run) -> str:
-    return "[dry run]  " if run.kind == "rehearsal" else ""
+    return f"[{kind}]  " if (kind := _KINDS[run.kind]) else ""
 
 
 def _progress(run: Run) -> str:
@@ -96,7 +104,7 @@ def _show_one(arguments: Namespace, run_id: str) -> int:
         return 0
     print(f"{run.id}  {show_moment(run.began_at)}  {state_of(run)}")
     for word, said in (
-        ("kind", "dry run" if run.kind == "rehearsal" else run.kind),
+        ("kind", _KINDS[run.kind]),
         ("project", run.origin.project),
         ("client", run.origin.client),
         ("session", run.start.session),
