@@ -32,8 +32,9 @@ from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
 from toolfold.execution.journal import Journal
 from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.runtime import Runtime, Trust, modules
+from toolfold.execution.runtime import Runtime, Trust
 from toolfold.execution.sessions import sessions_of
+from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject

@@ -38,9 +38,10 @@ from toolfold.execution.journal import Journal
 from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.runtime import Runtime, Trust, modules
+from toolfold.execution.runtime import Runtime, Trust
 from toolfold.execution.sessions import Sessions, sessions_of
 from toolfold.execution.skills_module import SkillsModule
+from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject
