@@ -21,9 +21,10 @@ from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
+from toolfold.config.config import load_config
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Limits, Settings, load_config
+from toolfold.config.settings import Limits, Settings
 from toolfold.embedding import MiniLmEmbedder
 from toolfold.execution.approvals import approvals_of
 from toolfold.execution.caching import Cache

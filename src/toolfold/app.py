@@ -23,8 +23,9 @@ from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
+from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Config, Limits, MemorySettings
+from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
 from toolfold.execution.approvals import approvals_of

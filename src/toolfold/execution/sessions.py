@@ -19,7 +19,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.errors import BadInput, NotFound, StateLost, StoreError
 from toolfold.execution.bindings import Bindings
 from toolfold.execution.parking import Parking

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from toolfold.config.config import load_config
 from toolfold.config.database import is_damage
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.when import parse_since
 from toolfold.errors import NotFound, StoreError

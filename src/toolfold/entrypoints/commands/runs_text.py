@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Final, TypeVar
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
 from toolfold.config.processes import is_alive_since
-from toolfold.config.settings import load_config
 from toolfold.errors import StoreError
 from toolfold.execution.runs import Run, Text
 from toolfold.execution.runsdb import open_for_reading

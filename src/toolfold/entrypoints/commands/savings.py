@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.when import parse_since

@@ -5,8 +5,8 @@ import json
 from argparse import Namespace
 from datetime import UTC, datetime
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.execution.sessioninfo import SessionInfo
 from toolfold.execution.sessions import Sessions, sessions_of
 
