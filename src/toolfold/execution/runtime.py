@@ -20,7 +20,8 @@ from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
 from toolfold.execution.guarding import Guard, RunFacts
 from toolfold.execution.hints import hint_for
-from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.journal import Journal
+from toolfold.execution.journaled import JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.overflow import Saved, save_overflow
 from toolfold.execution.plan import Plan, make_plan
