@@ -38,7 +38,7 @@ from toolfold.execution.runs import (
     find_following,
     find_latest,
 )
-from toolfold.execution.runsdb import open_for_reading, open_for_writing
+from toolfold.execution.runsdb import open_for_writing, read_journal
 from toolfold.execution.texts import code_text
 
 _log = logging.getLogger(__name__)
@@ -255,11 +255,7 @@ class Journal:
 
     def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
         self._rows.flush()
-        connection = open_for_reading(self._path)
-        if connection is None:
+        found = read_journal(self._path, lambda connection: read(connection, run_id))
+        if found is None:
             raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
-        try:
-            with closing(connection):
-                return read(connection, run_id)
-        except sqlite3.Error as error:
-            raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+        return found
