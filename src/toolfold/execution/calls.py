@@ -30,7 +30,7 @@ from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.decisions import Revealed
 from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.guarding import Guard, facts_of, facts_of_offer
-from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Answered, Replay

@@ -5,10 +5,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.catalog.names import module_names
+from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.config.files import read_file, replace_file
 from toolfold.config.paths import make_private
-from toolfold.config.settings import Config, load_config
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import Shelf
 from toolfold.errors import ConfigError, NotFound

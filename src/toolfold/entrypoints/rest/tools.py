@@ -19,7 +19,7 @@ from toolfold.entrypoints.rest.registry import Registry, category_of, described,
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.concealing import Concealing
 from toolfold.execution.guarding import facts_of, is_denied, refuse_denied
-from toolfold.execution.journal import JournaledRun
+from toolfold.execution.journaled import JournaledRun
 from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
