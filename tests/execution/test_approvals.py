@@ -650,3 +650,38 @@ async def test_a_dry_run_says_what_rules_would_make_of_the_calls(
     assert "records.update was not called: a rule forbids it" in denied.text
     assert approvals(toolfold).pending() == []
     assert done(updates) == []
+
+
+async def test_what_stands_in_is_what_code_can_go_on_with(toolfold: Running) -> None:
+    code = """
+import memory
+kept = memory.store("something").upper()
+entity = memory.create_entity("Ada", "person", [])
+f"{kept} {entity.name} {len(entity.observations)}"
+"""
+    result = await toolfold.run(code, dry_run=True)
+
+    assert result.value == "DRY-RUN dry-run 0", result.text
+
+
+async def test_only_real_runs_that_came_to_their_end_say_something_of_a_skill(
+    toolfold: Running,
+) -> None:
+    saved = await toolfold.run('''
+import records, skills
+def wipe() -> None:
+    """Wipe one record."""
+    records.update(id=1, value="")
+skills.save("wipe", "wipe", "Wipe one record")
+''')
+    assert saved.success, saved.text
+    library, code = toolfold.app.library, "from skills import wipe\nwipe()"
+    root = library.root_of(library.find("wipe"))
+    assert "would be made" in (await toolfold.run(code, dry_run=True)).text
+    await toolfold.run(code)
+    await toolfold.run(code, ask=User(Reply(action="decline")).ask)
+
+    assert library.book.usage(root, "wipe").used == 0
+    assert library.book.recording(root, "wipe") is None
+    assert (await toolfold.run(code, ask=User(YES).ask)).success
+    assert library.book.usage(root, "wipe").used == 1

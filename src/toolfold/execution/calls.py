@@ -39,8 +39,9 @@ from toolfold.execution.runs import Origin
 from toolfold.execution.runs_module import GET as GET_RUN
 from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.skills_module import SAVE, with_source
+from toolfold.execution.stand_ins import stand_in
 from toolfold.execution.tainting import Following
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
@@ -189,9 +190,10 @@ class Calls:
             await self._following.learn(tool.server, _origin(journaled), value, _LONG)
             return value
         outgoing = await self.concealing.reveal(tool.server, tool.path, journaled.arguments)
-        schema = tool.listed.output_schema
-        if stands_in := await self._admitted(facts_of(tool), schema, journaled, outgoing):
-            return stands_in[0]
+        has_schema = bool(tool.listed.output_schema or tool.listed.returned)
+        if not await self._admitted(facts_of(tool), journaled, outgoing, has_schema=has_schema):
+            stands_in: Json = stand_in(tool.listed)
+            return stands_in
         if not tool.listed.read_only:
             journaled.intend()
         self._note_revealed(tool.server, journaled, outgoing)
@@ -225,11 +227,12 @@ class Calls:
     async def _admitted(
         self,
         tool: ToolFacts,
-        schema: JsonObject | None,
         journaled: JournaledCall,
         outgoing: Outgoing,
-    ) -> list[Json]:
-        """Ask the policy; return what stands in for the answer of a call that is only rehearsed.
+        *,
+        has_schema: bool,
+    ) -> bool:
+        """Ask the policy; return whether the call is to be made, or is only rehearsed.
 
         Of a call that it does not let pass the journal says nothing was done.
         """
@@ -240,15 +243,16 @@ class Calls:
                 await self.guard.admit(
                     tool, given, journaled.position, sent=outgoing.arguments, tainted=tainted
                 )
-                return []
+                return True
             is_asked = await self.guard.foresee(tool, outgoing.arguments, tainted=tainted)
         except (RunError, anyio.get_cancelled_exc_class()):
             journaled.is_replayed = True  # it has not happened, and may yet
             raise
         if tool.read_only and not is_asked:
-            return []
+            return True
         journaled.is_replayed = True  # as far as the journal goes: nothing was called
-        return [self.rehearsal.answer(tool.name, given, schema, is_asked=is_asked)]
+        self.rehearsal.note(tool.name, given, is_asked=is_asked, has_schema=has_schema)
+        return False
 
     @asynccontextmanager
     async def _turn_of(self, tool: Tool) -> AsyncIterator[None]:
@@ -277,8 +281,8 @@ class Calls:
     async def _read_of(self, server: str, journaled: JournaledCall) -> Json:
         outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
         facts = facts_of_offer(self._catalog.servers, server)
-        if stands_in := await self._admitted(facts, None, journaled, outgoing):
-            return stands_in[0]
+        if not await self._admitted(facts, journaled, outgoing, has_schema=False):
+            return {}
         self._note_revealed(server, journaled, outgoing)
         keep = self._following.keep(server, _origin(journaled), self._keeping)
         keep = self.concealing.keep(server, keep)

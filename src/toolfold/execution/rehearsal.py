@@ -1,97 +1,59 @@
 """A dry run: what reads is called, all else is noted and answered with something that fits."""
 
-import json
-from collections.abc import Iterable
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.execution.approval_form import shown_arguments
+from toolfold.jsontypes import JsonObject
 
 _SHOWN_TOOLS: Final = 30
 _SHOWN_CALLS: Final = 3
-_SHOWN_CHARS: Final = 300
-_MOST_DEPTH: Final = 6
 
 
 class Rehearsal:
     """The calls that a run would make."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[str, JsonObject]] = []
+        self._counts: Counter[str] = Counter()
+        self._samples: dict[str, list[str]] = {}
         self._asked: set[str] = set()
-        self._guessed: str | None = None
+        self._guessed = ""
 
-    def answer(
-        self, name: str, arguments: JsonObject, schema: JsonObject | None, *, is_asked: bool
-    ) -> Json:
-        """Note a call, and return what the tool may answer as far as its schema tells."""
-        self.calls.append((name, arguments))
+    def note(self, tool: str, arguments: JsonObject, *, is_asked: bool, has_schema: bool) -> None:
+        """Note a call that is not made, and whether its answer is made up by a schema."""
+        self._counts[tool] += 1
+        samples = self._samples.setdefault(tool, [])
+        if len(samples) < _SHOWN_CALLS:
+            samples.append(shown_arguments(arguments))
         if is_asked:
-            self._asked.add(name)
-        if self._guessed is None:
-            known = "as its schema has it" if schema else "an empty object: it has no schema"
-            self._guessed = f"call {len(self.calls)}, {name} (answered with {known})"
-        return stand_in(schema or {"type": "object"})
+            self._asked.add(tool)
+        if not self._guessed:
+            known = "as its schema has it" if has_schema else "an empty object: it has no schema"
+            self._guessed = f"call 1, {tool} (answered with {known})"
 
     def text(self) -> str:
         """Say what would be called, grouped and counted, and how far that is certain."""
-        if not self.calls:
+        if not self._counts:
             return "Dry run: the code would call nothing that changes anything."
-        tools = dict.fromkeys(path for path, _ in self.calls)
-        counted = "1 call" if len(self.calls) == 1 else f"{len(self.calls)} calls"
+        total = self._counts.total()
+        counted = "1 call" if total == 1 else f"{total} calls"
         lines = [f"Dry run: nothing was changed. {counted} would be made:"]
-        for path in list(tools)[:_SHOWN_TOOLS]:
-            given = [arguments for name, arguments in self.calls if name == path]
-            asked = " (you would be asked first)" if path in self._asked else ""
-            lines.append(f"  {path}: {len(given)}{asked}")
-            lines += [f"    {shown}" for shown in _samples(given)]
-        if len(tools) > _SHOWN_TOOLS:
-            lines.append(f"  and {len(tools) - _SHOWN_TOOLS} other tools")
+        for tool in islice(self._counts, _SHOWN_TOOLS):
+            lines += self._lines(tool)
+        if len(self._counts) > _SHOWN_TOOLS:
+            lines.append(f"  and {len(self._counts) - _SHOWN_TOOLS} other tools")
         lines.append(
             f"Certain up to {self._guessed}; what comes after may depend on answers that only "
             "the real call gives."
         )
         return "\n".join(lines)
 
-
-def _samples(given: list[JsonObject]) -> Iterable[str]:
-    for arguments in given[:_SHOWN_CALLS]:
-        text = json.dumps(arguments, ensure_ascii=False)
-        yield text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
-    if len(given) > _SHOWN_CALLS:
-        yield f"and {len(given) - _SHOWN_CALLS} more"
-
-
-def stand_in(schema: Any, depth: int = 0) -> Json:
-    """Return the plainest value that a schema allows, as far as we read it."""
-    if not isinstance(schema, dict) or depth > _MOST_DEPTH:
-        return None
-    for key in ("const", "default"):
-        if key in schema:
-            value: Json = schema[key]
-            return value
-    if isinstance(schema.get("enum"), list) and schema["enum"]:
-        first: Json = schema["enum"][0]
-        return first
-    for key in ("anyOf", "oneOf", "allOf"):
-        if isinstance(schema.get(key), list) and schema[key]:
-            return stand_in(schema[key][0], depth + 1)
-    return _of_type(schema, depth)
-
-
-def _of_type(schema: dict[str, Any], depth: int) -> Json:
-    kind = schema.get("type", "object" if "properties" in schema else None)
-    if isinstance(kind, list):
-        kind = next((each for each in kind if each != "null"), None)
-    match kind:
-        case "object":
-            properties = schema.get("properties", {})
-            return {name: stand_in(part, depth + 1) for name, part in properties.items()}
-        case "array":
-            return []
-        case "string":
-            return "dry-run"
-        case "integer" | "number":
-            return schema.get("minimum", 0) or 0
-        case "boolean":
-            return False
-    return None
+    def _lines(self, tool: str) -> Iterator[str]:
+        asked = " (you would be asked first)" if tool in self._asked else ""
+        yield f"  {tool}: {self._counts[tool]}{asked}"
+        for sample in self._samples[tool]:
+            yield f"    {sample}"
+        if self._counts[tool] > _SHOWN_CALLS:
+            yield f"    and {self._counts[tool] - _SHOWN_CALLS} more"

@@ -213,7 +213,7 @@ class Runtime:
             guard = self._guard(journaled, told)
             feed, tier = await self._checked(code, held, clock)
             calls = self._calls(feed.plan, held, journaled, told, guard, keeping)
-            recorder = self._uses.recorder(feed, calls.call)
+            recorder = None if told.rehearsal else self._uses.recorder(feed, calls.call)
             act = Act(feed=feed, calls=calls, recorder=recorder, ask=told.ask, held=held)
             tier, outcome = await self._stage.play(act, tier)
         except CodeRejected as rejection:

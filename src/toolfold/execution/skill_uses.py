@@ -16,7 +16,7 @@ from toolfold.skills.models import Skill
 
 _log = logging.getLogger(__name__)
 
-_OURS: Final = frozenset({"cancelled", "crash"})
+_OURS: Final = frozenset({"approval", "cancelled", "crash", "rejected"})
 """Failures that say nothing of the code."""
 
 
