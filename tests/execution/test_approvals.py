@@ -12,10 +12,14 @@ import pytest
 from support import MakeApp, Running, test_server
 
 from toolfold.catalog.questions import Ask, Question, Reply
-from toolfold.errors import NotFound, QuestionExpired
+from toolfold.errors import NeedsApproval, NotFound, QuestionExpired
 from toolfold.execution.approvals import Approval, Approvals
 from toolfold.execution.decisions import Decided, happened
+from toolfold.execution.guarding import Guard, RunFacts
+from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import SessionWish
+from toolfold.policy.decide import Policy, ToolFacts
+from toolfold.policy.rules import read_rules
 
 pytestmark = pytest.mark.anyio
 
@@ -482,6 +486,107 @@ await asyncio.gather(chain(), records.update(id=99, value=""))
 
     assert result.success, result.text
     assert sorted(done(updates)) == [*range(20), 99]
+
+
+async def test_calls_made_together_are_not_repeated_by_the_third_attempt(
+    running: MakeApp, updates: Path, rules: Callable[[str], None]
+) -> None:
+    rules('[[policy]]\naction = "ask"\ntools = ["records.update", "records.put"]\n')
+    code = """
+import asyncio, records, others
+async def asked():
+    await records.slow_update(id=0, seconds=0.6)
+    await records.update(id=100, value="")
+    await records.put(id=101, value="")
+    await records.update(id=102, value="")
+async def chain():
+    for number in range(1, 6):
+        await others.slow_update(id=number, seconds=0.05)
+await asyncio.gather(asked(), chain())
+"""
+    servers = {name: test_server("records", updates) for name in ("records", "others")}
+    async with running(servers, sandbox="monty") as toolfold:
+        attempts = [await toolfold.run(code)]
+        while attempts[-1].error and len(attempts) < 6:
+            decide(toolfold, attempts[-1].run_id)
+            attempts.append(await toolfold.app.runtime.resume(attempts[-1].run_id))
+
+    assert attempts[-1].success, attempts[-1].text
+    assert len(attempts) == 3  # one question for each tool
+    assert sorted(done(updates)) == [*range(6), 100, 101, 102]
+
+
+async def test_a_run_that_waits_may_be_resumed_as_often_as_a_model_likes(
+    toolfold: Running, updates: Path
+) -> None:
+    code = f"import records\nrecords.put(id=99, value='')\n{FIFTY}"
+    frozen = await toolfold.run(code)
+    for _ in range(60):
+        frozen = await toolfold.app.runtime.resume(frozen.run_id)
+    decide(toolfold, frozen.run_id)
+    assert (await toolfold.app.runtime.resume(frozen.run_id)).success
+
+    assert done(updates) == [99, *range(50)]
+
+
+def guard(kept: Approvals, *, run: str = "first", attempt: str = "later", made: int = 0) -> Guard:
+    ask = read_rules([{"action": "ask"}], origin="a test")
+    facts = RunFacts(
+        first=run, attempt=attempt, origin=Origin(), scope="here", made=lambda _tool: made
+    )
+    return Guard(Policy(ask), kept, facts)
+
+
+TRANSFER, ERASE = ToolFacts("bank.transfer", "bank"), ToolFacts("bank.erase", "bank")
+GIVEN: dict[str, Any] = {"to": "Ada", "amount": 5}
+
+
+@pytest.fixture
+async def approved(tmp_path: Path) -> Approvals:
+    """Of a call that is the third of its run, two of its tool."""
+    kept = Approvals(tmp_path / "approvals.db", valid_s=60)
+    with pytest.raises(NeedsApproval):
+        await guard(kept, attempt="first", made=2).admit(TRANSFER, GIVEN, 3)
+    kept.decide(kept.find("first").id, "approved", most=2, by="a test")
+    return kept
+
+
+async def test_an_approval_covers_the_call_that_waited_and_others_up_to_its_number(
+    approved: Approvals,
+) -> None:
+    going = guard(approved, made=2)
+    await going.admit(TRANSFER, GIVEN, 3)
+    await going.admit(TRANSFER, {"to": "Bob", "amount": 9}, 4)
+    with pytest.raises(NeedsApproval):
+        await going.admit(TRANSFER, GIVEN, 5)
+
+
+@pytest.mark.parametrize(("made", "left"), [(2, 2), (3, 1), (4, 0), (9, 0)])
+async def test_what_was_made_before_a_crash_counts_wherever_it_stands(
+    approved: Approvals, made: int, left: int
+) -> None:
+    going = guard(approved, made=made)
+    for position in range(left):
+        await going.admit(TRANSFER, GIVEN, position)
+    with pytest.raises(NeedsApproval):
+        await going.admit(TRANSFER, GIVEN, 1)
+
+
+@pytest.mark.parametrize(
+    ("run", "tool", "given"),
+    [
+        ("first", TRANSFER, {"to": "Eve", "amount": 5}),
+        ("first", TRANSFER, {"to": "Ada", "amount": 5, "twice": True}),
+        ("first", TRANSFER, {}),
+        ("first", ERASE, GIVEN),
+        ("other", TRANSFER, GIVEN),
+    ],
+)
+async def test_an_approval_is_none_for_another_run_tool_or_other_arguments(
+    approved: Approvals, run: str, tool: ToolFacts, given: dict[str, Any]
+) -> None:
+    with pytest.raises(NeedsApproval):
+        await guard(approved, run=run, made=2).admit(tool, given, 3)
 
 
 async def test_what_is_always_allowed_is_looked_up_once_in_a_run(

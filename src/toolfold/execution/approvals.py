@@ -59,11 +59,12 @@ _SCHEMA: Final = Schema(
             )
             """,
         ),
+        ("ALTER TABLE approvals ADD COLUMN made INTEGER NOT NULL DEFAULT 0",),
     ),
 )
 _COLUMNS: Final = (
     "id, run, attempt, project, client, tool, position, arguments, arguments_sha256, known, rule, "
-    "waits_alive, asked_at, expires_at, state, most, decided_at, decided_by"
+    "made, waits_alive, asked_at, expires_at, state, most, decided_at, decided_by"
 )
 _SUPERSEDE: Final = """
     DELETE FROM approvals
@@ -93,6 +94,8 @@ class Wanted:
     arguments_sha256: str
     known: int
     """How many calls of the tool wait already."""
+    made: int
+    """How many calls of the tool its run has made before, in all attempts."""
     rule: str
     waits_alive: bool = False
     """Whether its process waits, where the run cannot be frozen."""

@@ -185,7 +185,7 @@ class Calls:
         self._caching.check(tool)
         journaled.is_reading = tool.listed.read_only
         if (answered := self._replayed(journaled)) is not None:
-            self.guard.note_replayed(tool.path, journaled.position)
+            self.guard.note_replayed(tool.path)
             value: Json = answered.value
             await self._following.learn(tool.server, _origin(journaled), value, _LONG)
             return value

@@ -89,6 +89,8 @@ class RunFacts:
     origin: Origin
     scope: str
     """The namespace in which the user allows tools for good."""
+    made: Callable[[str], int] = lambda _tool: 0
+    """Says how many calls of a tool earlier attempts have made."""
 
 
 class Guard:
@@ -112,6 +114,7 @@ class Guard:
         self._approvals = approvals
         self._run = run
         self._counts: Counter[str] = Counter()
+        self._made: Counter[str] = Counter()
         self._tools: dict[str, _Asked] = {}
         self._is_freezing = False
 
@@ -145,6 +148,7 @@ class Guard:
                 await self._noted(note, self._have_approved(asked, arguments, position, decision))
         elif decision.rule is not None and decision.rule.origin != BUILTIN[0].origin:
             note("allow")
+        self._made[tool.name] += 1
 
     async def foresee(self, tool: ToolFacts, sent: JsonObject, *, tainted: str = "") -> bool:
         """Return whether the user would be asked about a call that is not made.
@@ -201,10 +205,9 @@ class Guard:
             )
         )
 
-    def note_replayed(self, tool: str, position: int) -> None:
+    def note_replayed(self, tool: str) -> None:
         """Count a call that an earlier attempt has made."""
         self._counts[tool] += 1
-        self._tools.setdefault(tool, _Asked(tool)).replayed.append(position)
 
     async def _have_approved(
         self, asked: "_Asked", arguments: JsonObject, position: int, decision: Decision
@@ -245,10 +248,10 @@ class Guard:
         if approval is None or approval.state == "pending" or _is_over(approval):
             return
         asked.is_rejected = approval.state == "rejected"
-        used = [each for each in asked.replayed if each >= approval.position]
+        used = self._run.made(asked.tool) - approval.made
         waits = any(_hash(each) == approval.arguments_sha256 for each in asked.waits)
-        if waits or approval.position in used:
-            asked.left = approval.most - len(used)
+        if waits or used > 0:
+            asked.left = approval.most - used
 
     async def _is_always_allowed(self, tool: str) -> bool:
         scope = scope_of(self._run.scope, self._run.origin.client)
@@ -268,6 +271,7 @@ class Guard:
             arguments=shown_arguments(arguments),
             arguments_sha256=_hash(arguments),
             known=len(asked.waits),
+            made=run.made(asked.tool) + self._made[asked.tool],
             rule=shown_rule(decision.why),
         )
 
@@ -345,7 +349,6 @@ class _Asked:
         self.is_recalled = False
         self.is_always_allowed = False
         self.waits: list[JsonObject] = []
-        self.replayed: list[int] = []
 
     def waiting(self, arguments: JsonObject) -> "_Waiting":
         """Count a call as waiting for the length of a context."""

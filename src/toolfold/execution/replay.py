@@ -8,7 +8,7 @@ import hashlib
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -21,7 +21,7 @@ Decision = Literal["ask", "repeat", "skip"]
 """What becomes of a call in doubt that may not be repeated without harm."""
 
 _SHOWN_CHARS: Final = 300
-_MOST_ATTEMPTS: Final = 50
+_MOST_ATTEMPTS: Final = 1_000
 _NOWHERE: Final = -1
 _CLOCK_SLACK_S: Final = 0.002  # a call ends a moment after its answer is there
 
@@ -88,7 +88,11 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
         NotFound: One of them is not there.
     """
     found = [find(connection, run_id)]
-    while (earlier := found[0].start.resumes) and len(found) < _MOST_ATTEMPTS:
+    while earlier := found[0].start.resumes:
+        if len(found) >= _MOST_ATTEMPTS:  # what the first ones did must not be forgotten
+            raise NotFound(
+                f"The run {run_id} was gone on with {_MOST_ATTEMPTS} times; it cannot be again."
+            )
         found.insert(0, find(connection, earlier))
     return found
 
@@ -105,17 +109,38 @@ def _add(recorded: Recorded, connection: sqlite3.Connection, attempt: Run) -> No
     number = connection.execute(
         "SELECT number FROM beginnings WHERE id = ?", (attempt.id,)
     ).fetchone()[0]
-    for position, tool, arguments in rows("intents", "tool, arguments"):
-        recorded.doubts[position] = Doubt(position, tool, arguments)
+    hashes = {each: dict(rows(each, "arguments_sha256")) for each in ("intents", "calls")}
+    intents = [Doubt(*row) for row in rows("intents", "tool, arguments")]
+    known = hashes["intents"] | hashes["calls"]
+    made = {each.position: _alike(each, known) for each in intents}
+    made |= {call.position: _alike(_doubt(call), known) for call in attempt.calls}
+    places = {
+        position: position
+        if _is_free(recorded, position, likeness)
+        else (number << CALLS_BITS) + position
+        for position, likeness in made.items()
+    }
+    for intent in intents:
+        recorded.doubts[places[intent.position]] = intent
     for call in attempt.calls:
         if call.outcome != "unknown":  # else it is in doubt still, if it was to change something
-            recorded.calls[call.position] = call
-            recorded.doubts.pop(call.position, None)
-    for table in ("intents", "calls"):
-        recorded.hashes.update(rows(table, "arguments_sha256"))
-    recorded.wholes.update(rows("wholes", "text"))
+            recorded.calls[places[call.position]] = call
+            recorded.doubts.pop(places[call.position], None)
+    recorded.hashes.update((places[position], digest) for position, digest in known.items())
+    recorded.wholes.update(
+        (places.get(position, position), text) for position, text in rows("wholes", "text")
+    )
     for _, readings in rows("clocks", "readings"):
         recorded.readings.extend(json.loads(readings))
+
+
+def _is_free(recorded: Recorded, position: int, likeness: str) -> bool:
+    """Whether a call of a later attempt can be noted at its position.
+
+    Of calls that were made together, another may be there of an attempt before.
+    """
+    is_taken = position in recorded.calls or position in recorded.doubts
+    return not is_taken or _likeness_at(recorded, position) == likeness
 
 
 class Replay:
@@ -145,6 +170,13 @@ class Replay:
         if self._decision != "ask":
             return []
         return [doubt for doubt in self.doubts if not may_repeat(doubt.tool)]
+
+    def made(self, tool: str) -> int:
+        """Return how many calls of a tool were made, or may have been."""
+        recorded = self._recorded
+        return sum(each.tool == tool for each in recorded.calls.values()) + sum(
+            each.tool == tool for each in recorded.doubts.values()
+        )
 
     def left_over(self) -> list[Doubt]:
         """Return the calls that were made and not asked for again."""
@@ -226,7 +258,7 @@ def _overlap(calls: Iterable[Call]) -> bool:
 def _by_likeness(recorded: Recorded) -> dict[str, deque[int]]:
     """Return the places of all that was called, by what was called."""
     places: dict[str, deque[int]] = {}
-    for position in sorted(recorded.calls.keys() | recorded.doubts.keys()):
+    for position in (*sorted(recorded.calls), *sorted(recorded.doubts)):  # what is known first
         places.setdefault(_likeness_at(recorded, position), deque()).append(position)
     return places
 
@@ -236,18 +268,23 @@ def _likeness(tool: str, arguments: str) -> str:
     return f"{tool} {digest}"
 
 
-def _likeness_at(recorded: Recorded, position: int) -> str:
-    was = _described(recorded, position)
-    if digest := recorded.hashes.get(position):
-        return f"{was.tool} {digest}"
-    return _likeness(was.tool, was.arguments)
+def _likeness_at(recorded: Recorded, place: int) -> str:
+    was = _described(recorded, place)
+    return _alike(Doubt(place, was.tool, was.arguments), recorded.hashes)
 
 
-def _described(recorded: Recorded, position: int) -> Doubt:
-    call = recorded.calls.get(position)
-    if call is None:
-        return recorded.doubts[position]
-    return Doubt(position, call.tool, call.arguments.head)
+def _alike(call: Doubt, hashes: Mapping[int, str | None]) -> str:
+    digest = hashes.get(call.position)
+    return f"{call.tool} {digest}" if digest else _likeness(call.tool, call.arguments)
+
+
+def _described(recorded: Recorded, place: int) -> Doubt:
+    call = recorded.calls.get(place)
+    return recorded.doubts[place] if call is None else _doubt(call)
+
+
+def _doubt(call: Call) -> Doubt:
+    return Doubt(call.position, call.tool, call.arguments.head)
 
 
 @dataclass(frozen=True, slots=True)

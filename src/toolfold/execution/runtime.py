@@ -294,6 +294,7 @@ class Runtime:
         run = RunFacts(
             first=first, attempt=journaled.id, origin=told.origin, scope=self._trust.scope
         )
+        run = replace(run, made=told.replay.made) if told.replay else run
         return Guard(policy, self._trust.approvals, run, journaled.decide)
 
     async def _plan(self, code: str) -> Plan:
