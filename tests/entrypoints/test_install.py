@@ -310,10 +310,14 @@ def test_rules_about_tools_of_servers_are_kept_for_later(machine: Machine) -> No
     kept = machine.home / ".config/toolfold/imported-rules.json"
     again = machine.run("install", "claude")
 
-    assert json.loads(kept.read_text())["rules"] == [
-        {"source": str(settings), "list": "deny", "rule": "mcp__github__delete_repo"},
-        {"source": str(local), "list": "ask", "rule": "mcp__slack"},
-    ]
+    deny, ask = json.loads(kept.read_text())["rules"]
+    assert deny == {
+        "source": str(settings),
+        "scope": "user",
+        "list": "deny",
+        "rule": "mcp__github__delete_repo",
+    }
+    assert ask == {"source": str(local), "scope": "project", "list": "ask", "rule": "mcp__slack"}
     assert "2 for MCP tools in the client's settings are kept in" in ran.out
     assert str(kept) in ran.out
     assert "not read" in ran.out
