@@ -105,6 +105,17 @@ def test_approved_elsewhere_it_goes_on_in_its_own_project(user: User, updates: P
     assert "always allowed here: records.update" in user.toolfold("policy").stdout
 
 
+def test_resumed_elsewhere_it_goes_on_in_its_own_project(user: User, updates: Path) -> None:
+    run_id, _ = frozen(user)
+    rules = user.project / ".toolfold" / "policy.toml"
+    rules.write_text('[[policy]]\naction = "deny"\ntools = "records.*"\n')
+
+    _, seen = at_a_terminal(user, "runs", "resume", run_id, types="", cwd=user.home)
+
+    assert "a rule forbids it" in seen
+    assert done(updates) == []
+
+
 def test_where_the_daemon_died_an_approved_run_is_gone_on_with(user: User, updates: Path) -> None:
     user.settings('sandbox = "cpython"\n')
     peer = user.connect()

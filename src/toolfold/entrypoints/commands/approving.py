@@ -5,13 +5,12 @@ import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from toolfold.app import App, journal_of
 from toolfold.config.config import Config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.local import print_result, with_app
-from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.commands.options import config_of, world_of
 from toolfold.errors import ConfigError
 from toolfold.execution.approval_form import LARGEST_MOST
 from toolfold.execution.approvals import (
@@ -36,7 +35,7 @@ def approve(arguments: Namespace) -> int:
     if not 1 <= arguments.most <= LARGEST_MOST:
         raise ConfigError(f"--most takes a number from 1 to {LARGEST_MOST}, not {arguments.most}.")
     approval = approvals.find(arguments.run)
-    world = _world(arguments, config, approval)
+    world = world_of(arguments, config, project=approval.project, client=approval.client)
     _describe(approval)
     if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
         print("Nothing was decided.")
@@ -50,27 +49,6 @@ def approve(arguments: Namespace) -> int:
         print("Approved. The run goes on where it waits.")
         return 0
     return _go_on(arguments, world, approval)
-
-
-def _world(arguments: Namespace, config: Config, approval: Approval) -> Config:
-    """Return the configuration in which a run goes on: of its project, and of its key.
-
-    Raises:
-        ConfigError: Its project is not there any more.
-        NotFound: Its key was revoked.
-    """
-    project = Path(approval.project or config.start_directory)
-    if project != config.start_directory:
-        if not project.is_dir():
-            raise ConfigError(f"The project of this run is not there any more: {project}.")
-        config = config_of(arguments, cwd=project)
-    if not approval.client.startswith("key:"):
-        return config
-    from toolfold.entrypoints.http.keys import Keys  # few runs are of keys
-    from toolfold.entrypoints.http.tenants import in_namespace
-
-    key = Keys.of(config.directories).get(approval.client.removeprefix("key:"))
-    return config if key.namespace == config.namespace else in_namespace(config, key.namespace)
 
 
 def _go_on(arguments: Namespace, config: Config, approval: Approval) -> int:

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import anyio
 
-from toolfold.app import App, running_app, running_memories
+from toolfold.app import App, journal_of, running_app, running_memories
 from toolfold.config.config import Config
 from toolfold.entrypoints.commands import doctor as examination
-from toolfold.entrypoints.commands.options import config_of, written_options
+from toolfold.entrypoints.commands.options import config_of, world_of, written_options
 from toolfold.entrypoints.commands.trusting import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
@@ -49,14 +49,18 @@ def run(arguments: Namespace) -> int:
 def resume(arguments: Namespace, run_id: str) -> int:
     """Go on with a run that did not come to its own end."""
     decision: Decision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
+    config = config_of(arguments)
+    begun = journal_of(config).find(run_id).origin
+    client = begun.client if begun.client.startswith("key:") else "cli"
 
     async def action(app: App) -> int:
-        origin = Origin(client="cli", project=str(app.config.project or ""))
+        origin = Origin(client=client, project=begun.project)
         return print_result(
             arguments, await app.runtime.resume(run_id, origin=origin, decision=decision)
         )
 
-    return with_app(config_of(arguments), action)
+    world = world_of(arguments, config, project=begun.project, client=begun.client)
+    return with_app(world, action)
 
 
 def print_result(arguments: Namespace, result: RunResult) -> int:

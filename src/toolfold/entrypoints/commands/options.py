@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.config.config import Config, load_config, parse_overrides
+from toolfold.errors import ConfigError
 
 
 def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
@@ -11,6 +12,27 @@ def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
     config_file = Path(arguments.config).absolute() if arguments.config else None
     overrides = parse_overrides(arguments.set)
     return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
+
+
+def world_of(arguments: Namespace, config: Config, *, project: str, client: str) -> Config:
+    """Return the configuration in which a run goes on: of its project, and of its key.
+
+    Raises:
+        ConfigError: Its project is not there any more.
+        NotFound: Its key was revoked.
+    """
+    place = Path(project or config.start_directory)
+    if place != config.start_directory:
+        if not place.is_dir():
+            raise ConfigError(f"The project of this run is not there any more: {place}.")
+        config = config_of(arguments, cwd=place)
+    if not client.startswith("key:"):
+        return config
+    from toolfold.entrypoints.http.keys import Keys  # few runs are of keys
+    from toolfold.entrypoints.http.tenants import in_namespace
+
+    key = Keys.of(config.directories).get(client.removeprefix("key:"))
+    return config if key.namespace == config.namespace else in_namespace(config, key.namespace)
 
 
 def written_options(arguments: Namespace) -> list[str]:
