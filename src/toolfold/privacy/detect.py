@@ -12,16 +12,18 @@ from toolfold.privacy.detectors.payments import PaymentDetector
 from toolfold.privacy.detectors.phones import PhoneDetector
 from toolfold.privacy.spans import Detector, Span, merge
 
-BUILTIN: Final[tuple[Detector, ...]] = (
-    CredentialDetector(),
+_CREDENTIALS: Final = CredentialDetector()
+_PERSONAL: Final[tuple[Detector, ...]] = (
     AddressDetector(),
     NetworkDetector(),
     PaymentDetector(),
     IdentityDetector(),
     PhoneDetector(),
 )
-# Nothing that these find can do without one of these marks; most short texts have none.
-_POSSIBLE: Final = re.compile(r"[0-9@:=]|-----BEGIN")
+# Nothing that these find can do without one of these; most short texts have none.
+_POSSIBLE: Final = re.compile(r"[0-9@:=]|-----BEGIN|[\w-]{20}")
+# The end of a line, a blank or a sign, as text within JSON and URLs has them.
+_ESCAPED: Final = re.compile(r"\\[nrt]|%(?!40)[2-3][0-9A-Fa-f]|%0[9ADad]")
 
 
 class Detectors:
@@ -33,7 +35,9 @@ class Detectors:
     def __init__(self, others: Sequence[Detector] = ()) -> None:
         self._others = tuple(others)
         self.kinds: tuple[str, ...] = tuple(
-            dict.fromkeys(kind for detector in (*others, *BUILTIN) for kind in detector.kinds)
+            dict.fromkeys(
+                kind for each in (*others, _CREDENTIALS, *_PERSONAL) for kind in each.kinds
+            )
         )
         self._ranks = {kind: rank for rank, kind in enumerate(self.kinds)}
 
@@ -41,12 +45,21 @@ class Detectors:
         """Return what any of them finds: spans that do not overlap, in the order of the text."""
         found = [span for detector in self._others for span in detector.find(text)]
         if _POSSIBLE.search(text):
-            found += [span for detector in BUILTIN for span in detector.find(text)]
+            plain = _without_escapes(text)
+            found += _CREDENTIALS.find(text)
+            found += [span for detector in _PERSONAL for span in detector.find(plain)]
         return merge(found, self.rank) if found else []
 
     def rank(self, kind: str) -> int:
         """Return which kind gets a place that two claim: the one of the lower rank."""
         return self._ranks.get(kind, len(self._ranks))
+
+
+def _without_escapes(text: str) -> str:
+    """Return a text with blanks for what is escaped, or `\\n` would be the letter before a word."""
+    if "\\" not in text and "%" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: " " * len(match[0]), text)
 
 
 def find(text: str) -> list[Span]:

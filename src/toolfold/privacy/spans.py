@@ -2,7 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+# Borders of a number, behind its first digit and at its end. What stands in a list, a table or
+# behind a label is a number by itself; a fraction, a part of a path or of an identifier is none.
+BEFORE: Final = r"(?<!\w.)(?<!\w-.)(?<![0-9][./].)"
+AFTER: Final = r"(?!\w|[-.][0-9])"
 
 
 class Span(NamedTuple):
