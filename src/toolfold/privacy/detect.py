@@ -10,7 +10,7 @@ from toolfold.privacy.detectors.identities import IdentityDetector
 from toolfold.privacy.detectors.network import NetworkDetector
 from toolfold.privacy.detectors.payments import PaymentDetector
 from toolfold.privacy.detectors.phones import PhoneDetector
-from toolfold.privacy.spans import Detector, Span, merge
+from toolfold.privacy.spans import Detector, Span, merge, without_escapes
 
 _CREDENTIALS: Final = CredentialDetector()
 _PERSONAL: Final[tuple[Detector, ...]] = (
@@ -22,8 +22,6 @@ _PERSONAL: Final[tuple[Detector, ...]] = (
 )
 # Nothing that these find can do without one of these; most short texts have none.
 _POSSIBLE: Final = re.compile(r"[0-9@:=]|-----BEGIN|[\w-]{20}")
-# The end of a line, a blank or a sign, as text within JSON and URLs has them.
-_ESCAPED: Final = re.compile(r"\\[nrt]|%(?!40)[2-3][0-9A-Fa-f]|%0[9ADad]")
 
 
 class Detectors:
@@ -45,7 +43,7 @@ class Detectors:
         """Return what any of them finds: spans that do not overlap, in the order of the text."""
         found = [span for detector in self._others for span in detector.find(text)]
         if _POSSIBLE.search(text):
-            plain = _without_escapes(text)
+            plain = without_escapes(text)
             found += _CREDENTIALS.find(text)
             found += [span for detector in _PERSONAL for span in detector.find(plain)]
         return merge(found, self.rank) if found else []
@@ -53,13 +51,6 @@ class Detectors:
     def rank(self, kind: str) -> int:
         """Return which kind gets a place that two claim: the one of the lower rank."""
         return self._ranks.get(kind, len(self._ranks))
-
-
-def _without_escapes(text: str) -> str:
-    """Return a text with blanks for what is escaped, or `\\n` would be the letter before a word."""
-    if "\\" not in text and "%" not in text:
-        return text
-    return _ESCAPED.sub(lambda match: " " * len(match[0]), text)
 
 
 def find(text: str) -> list[Span]:

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple, Protocol
 BEFORE: Final = r"(?<!\w.)(?<!\w-.)(?<![0-9][./].)"
 AFTER: Final = r"(?!\w|[-.][0-9])"
 
+# The end of a line, a blank or a sign, as texts within JSON and within URLs have them.
+_ESCAPED: Final = re.compile(r"\\[nrt]|%(?!40)[2-3][0-9A-Fa-f]|%0[9ADad]")
+
 
 class Span(NamedTuple):
     """`text[start:end]` is personal data of this kind."""
@@ -46,6 +49,13 @@ def merge(spans: Iterable[Span], rank: Callable[[str], int]) -> list[Span]:
         last = merged[-1]
         merged[-1] = Span(longest.kind, last.start, max(last.end, span.end))
     return merged
+
+
+def without_escapes(text: str) -> str:
+    """Return a text with blanks for what is escaped, or `\\n` would be a letter before a word."""
+    if "\\" not in text and "%" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: " " * len(match[0]), text)
 
 
 def candidates(
