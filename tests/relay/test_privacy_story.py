@@ -71,7 +71,7 @@ def leaked(content: bytes) -> set[str]:
 
 
 def received(path: Path) -> list[Any]:
-    return [json.loads(line)["arguments"] for line in path.read_text().splitlines()]
+    return [json.loads(line).get("arguments") for line in path.read_text().splitlines()]
 
 
 def test_customers_are_moved_and_nobody_but_the_servers_sees_them(
@@ -96,9 +96,13 @@ def test_customers_are_moved_and_nobody_but_the_servers_sees_them(
     assert "mailer may not receive" in client.run(REFUSED)
     assert not (tmp_path / "mailer.jsonl").exists()
     assert "[NAME_2]" in client.run(LARGE)
-    client.ask("tools/call", name="crm__letter", arguments={})
-    client.ask("prompts/get", name="crm__greet", arguments={"who": "[NAME_1]"})
-    client.ask("resources/read", uri="toolfold://crm/people://customers")
+    letter = client.ask("tools/call", name="crm__letter", arguments={})
+    assert "Dear [NAME_1],\\nwe could not reach you at [PHONE_1]." in json.dumps(letter["result"])
+    greeting = client.ask("prompts/get", name="crm__greet", arguments={"who": "[NAME_1]"})
+    assert "Greet [NAME_1], who is [EMAIL_1]." in json.dumps(greeting["result"])
+    assert {"who": ROWS[0]["name"]} in received(tmp_path / "crm.jsonl")
+    resource = client.ask("resources/read", uri="toolfold://crm/people://customers")
+    assert "[NAME_3]" in json.dumps(resource["result"])
 
     # Another day: placeholders, variables and files are still good for the same.
     kill(user.daemon())

@@ -1,0 +1,43 @@
+"""Tools called by themselves over REST: placeholders for the caller, real values for the server."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from rest_door import door
+from support import MakeApp, test_server
+
+TOML = '[privacy]\nmode = "on"\n[servers.mailer]\nreceives = ["NAME"]\n'
+
+
+async def test_a_tool_called_over_rest_answers_with_placeholders_and_gets_real_values(
+    running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    servers = {
+        name: test_server("people", tmp_path / f"{name}.jsonl") for name in ("crm", "mailer")
+    }
+    async with running(servers, toml=TOML) as toolfold, door(toolfold.app) as http:
+
+        async def call(tool: str, **arguments: Any) -> Any:
+            answer = await http.post(f"/tools/{tool}/execute", json={"arguments": arguments})
+            return answer.json()
+
+        rows = (await call("crm.list_customers"))["result"]
+        echoed = await call("mailer.echo", value=rows[0]["name"])
+        refused = await call("mailer.echo", value=rows[0]["email"])
+        failed = await call("crm.fail", value="x")
+        file = await call("crm.attachment")
+
+    assert rows[0]["email"] == "[EMAIL_1]"
+    assert echoed["result"]["value"] == "[NAME_1]"
+    assert "may not receive" in json.dumps(refused)
+    assert "no mailbox for [EMAIL_1]" in json.dumps(failed)
+    [blob] = file["blobs"].values()
+    assert json.loads(base64.b64decode(blob["base64"]))[0]["name"] == "[NAME_1]"
+    [received] = (tmp_path / "mailer.jsonl").read_text().splitlines()
+    assert json.loads(received)["arguments"] == {"value": "Ottilie Brandhuber"}
+    journal = b"".join(path.read_bytes() for path in (home / "data").glob("runs.db*"))
+    assert b"[EMAIL_1]" in journal
+    assert b"Ottilie" not in journal
+    assert b"@example.org" not in journal
