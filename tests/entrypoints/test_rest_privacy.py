@@ -2,6 +2,8 @@
 
 import base64
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +43,36 @@ async def test_a_tool_called_over_rest_answers_with_placeholders_and_gets_real_v
     assert b"[EMAIL_1]" in journal
     assert b"Ottilie" not in journal
     assert b"@example.org" not in journal
+
+
+async def test_rules_decide_about_what_is_sent_and_the_audit_log_has_every_reveal(
+    running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    servers = {
+        name: test_server("people", tmp_path / f"{name}.jsonl") for name in ("crm", "mailer")
+    }
+    rule = """
+[[policy]]
+action = "deny"
+tools = "mailer.*"
+when = "value contains '@quillfeather'"
+"""
+    async with (
+        running(servers, toml='[privacy]\nmode = "on"\n') as toolfold,
+        door(toolfold.app) as http,
+    ):
+        (home / "config" / "policy.toml").write_text(rule)
+
+        async def call(tool: str, **arguments: Any) -> Any:
+            answer = await http.post(f"/tools/{tool}/execute", json={"arguments": arguments})
+            return answer.json()
+
+        rows = (await call("crm.list_customers"))["result"]
+        await call("mailer.echo", value=rows[0]["email"])
+        refused = await call("mailer.echo", value=rows[1]["email"])
+
+    assert "a rule forbids it" in json.dumps(refused)
+    assert len((tmp_path / "mailer.jsonl").read_text().splitlines()) == 1
+    with closing(sqlite3.connect(home / "data" / "runs.db")) as journal:
+        reveals = journal.execute("SELECT upstream, kind, count FROM reveals").fetchall()
+    assert reveals == [("mailer", "EMAIL", 1)]

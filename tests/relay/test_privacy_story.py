@@ -1,7 +1,9 @@
 """Customers from one server into another, by an agent that never sees who they are."""
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,12 @@ def examine(client: Wire, user: User) -> None:
     files = [path for path in user.home.rglob("*") if path.is_file()]
     names = {path.name for path in files}
     assert {"runs.db", "vaults.db", "moved.json"} <= names
+    with closing(sqlite3.connect(user.home / "data" / "runs.db")) as journal:
+        reveals = journal.execute("SELECT DISTINCT upstream, kind FROM reveals").fetchall()
+    assert set(reveals) == {
+        *(("billing", kind) for kind in ("NAME", "EMAIL", "PHONE")),
+        *(("crm", kind) for kind in ("NAME", "EMAIL")),
+    }
     assert {str(path): found for path in files if (found := leaked(path.read_bytes()))} == {}
 
 

@@ -9,7 +9,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -497,6 +497,13 @@ class JournaledCall:
     def intend(self) -> None:
         """Write down that it is about to be made."""
         self._run.intend(self)
+
+    def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
+        """Write down that it is about to show personal data: how many of each kind, never what."""
+        for kind, count in kinds.items():
+            self._run.reveal(
+                Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
+            )
 
     def key(self, number: int) -> int:
         """Return its key in the run of that number."""

@@ -1,6 +1,7 @@
 """Prompts and resources of the upstreams, passed through under names that say whose they are."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
@@ -10,8 +11,11 @@ from toolfold.app import App
 from toolfold.catalog.addresses import inner_uri
 from toolfold.catalog.questions import Ask
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.concealing import Concealing
+from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.passing import Passing
+from toolfold.execution.runs import Origin
+from toolfold.jsontypes import JsonObject
+from toolfold.relay.wire import key_of
 
 ResultT = TypeVar("ResultT")
 
@@ -21,7 +25,9 @@ _MOST_SHOWN_CHARS: Final = 300
 class Passthrough:
     """Answers what clients ask for beside tools."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, client: str | Callable[[Any], str] = "") -> None:
+        self._app = app
+        self._client = client
         self._offered = app.catalog.offered
         self._catalog = app.catalog
         self._privacy = app.privacy
@@ -69,7 +75,9 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._prompt(params.name, params.arguments, ask),
+                lambda ask, _progress: self._prompt(
+                    self._origin(context), params.name, params.arguments, ask
+                ),
             )
         )
 
@@ -81,7 +89,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._resource(str(params.uri), ask),
+                lambda ask, _progress: self._resource(self._origin(context), str(params.uri), ask),
             ),
             about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
         )
@@ -99,24 +107,28 @@ class Passthrough:
         ]
 
     async def _prompt(
-        self, name: str, arguments: dict[str, str] | None, ask: Ask | None
+        self, origin: Origin, name: str, arguments: dict[str, str] | None, ask: Ask | None
     ) -> types.GetPromptResult:
         server = self._server(name.partition("__")[0])
         concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(server, name, dict(arguments or {}))
-        concealing.note(name, outgoing)
+        asked: JsonObject = dict(arguments or {})
+        outgoing = await concealing.reveal(server, name, asked)
         given = {key: str(value) for key, value in outgoing.arguments.items()}
-        with concealing.errors(server, outgoing):
-            result = await self._offered.prompt(name, given or arguments, ask=ask)
+        with self._written_down(origin, name, asked, server, outgoing):
+            async with concealing.errors(server, outgoing):
+                result = await self._offered.prompt(name, given or arguments, ask=ask)
         return await Passing(concealing, server, outgoing).prompt(result)
 
-    async def _resource(self, address: str, ask: Ask | None) -> types.ReadResourceResult:
+    async def _resource(
+        self, origin: Origin, address: str, ask: Ask | None
+    ) -> types.ReadResourceResult:
         server = self._server_of(address)
         concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(server, "resources/read", {"uri": address})
-        concealing.note("resources/read", outgoing)
-        with concealing.errors(server, outgoing):
-            result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
+        asked: JsonObject = {"uri": address}
+        outgoing = await concealing.reveal(server, "resources/read", asked)
+        with self._written_down(origin, "resources/read", asked, server, outgoing):
+            async with concealing.errors(server, outgoing):
+                result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
         return await Passing(concealing, server, outgoing).contents(result)
 
     async def _completion(self, params: types.CompleteRequestParams) -> types.CompleteResult:
@@ -127,9 +139,38 @@ class Passthrough:
             server = self._server_of(ref.uri)
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(server, "completion/complete", {})
-        with concealing.errors(server, outgoing):
+        async with concealing.errors(server, outgoing):
             result = await self._offered.complete(params)
         return await Passing(concealing, server, outgoing).completion(result)
+
+    @contextmanager
+    def _written_down(
+        self, origin: Origin, what: str, asked: JsonObject, server: str, outgoing: Outgoing
+    ) -> Iterator[None]:
+        """Have the journal tell of a request that shows a server personal data."""
+        if not outgoing.kinds:
+            yield
+            return
+        trouble: ToolfoldError | None = None
+        code = f"# The client asked for {what}."
+        with self._app.shared.journal.begin(origin, code, kind="direct") as run:
+            try:
+                with run.call(what, asked) as call:
+                    call.reveal(server, outgoing.kinds)
+                    yield
+            except ToolfoldError as error:
+                trouble = error
+            run.end(failure="error" if trouble else None, reply=str(trouble or ""))
+        if trouble:
+            raise trouble
+
+    def _origin(self, context: Any) -> Origin:
+        client, config = self._client, self._app.config
+        return Origin(
+            client=client if isinstance(client, str) else client(context),
+            request=key_of(context.request_id),
+            project=str(config.project or config.start_directory),
+        )
 
     def _server(self, module: str) -> str:
         return self._catalog.servers.get(module, module)

@@ -185,7 +185,7 @@ def make_server(
         lifespan=lambda _server: open_desk(app.config.settings.limits.ask_s),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **Passthrough(app).handlers(),
+        **Passthrough(app, client).handlers(),
     )
 
 
