@@ -67,6 +67,11 @@ ATTEMPTS = {
     "somebody who may not receive it": "stranger.echo(value=secret)",
     "an echo of somebody who hides nothing": "plain.echo(value=secret, other=f'x{secret}')",
     "the same, of what is short": "plain.echo(value=crm.short())",
+    "a large echo of what is short": (
+        "name = crm.short()['customer']['first_name']\n"
+        "told = mailer.echo(value=f'for {name} ', other='x y ' * 100_000)\n"
+        "with open(told['path']) as f:\n    print(f.read(99))"
+    ),
     "what somebody who hides nothing fails with": "plain.fail(value=row)",
     "the same, hidden deep": "stranger.echo(value={'a': [{'b': ['x ' + secret.lower()]}]})",
     "the same, as a key": "stranger.echo(value={secret: 1})",

@@ -146,11 +146,11 @@ class Concealing:
 
     def keep(self, server: str, keep: Keep, sent: "Outgoing | None" = None) -> Keep:
         """Return who takes what is no value, concealed where that can be."""
-        return _Covering(keep, self, server) if self.covers(server, sent) else keep
+        return _Covering(keep, self, server, sent) if self.covers(server, sent) else keep
 
     def cover(self, server: str, sent: "Outgoing | None" = None) -> Cover | None:
         """Return what conceals a text that an upstream sent as a file; None if nothing does."""
-        return self.covered if self.covers(server, sent) else None
+        return partial(self.covered, sent=sent) if self.covers(server, sent) else None
 
     @asynccontextmanager
     async def errors(self, server: str, sent: "Outgoing | None" = None) -> AsyncIterator[None]:
@@ -179,9 +179,9 @@ class Concealing:
             self._opened = await self._privacy.vault()
         return self._opened
 
-    def covered(self, chunks: Chunks) -> Iterator[bytes]:
+    def covered(self, chunks: Chunks, *, sent: "Outgoing | None" = None) -> Iterator[bytes]:
         """Yield a text concealed, piece by piece. To be used in a thread, once a call was made."""
-        return covered(chunks, self._concealer())
+        return covered(chunks, self._concealer(sent))
 
     def conceal_mime_type(self, mime_type: str) -> str:
         """Return what a file is, once a call was made; nothing of it if it says of whom it is."""
@@ -221,7 +221,11 @@ class Outgoing:
 class _Covering:
     """Conceals what is kept of one call's answer. Images and other binaries stay as they are."""
 
-    def __init__(self, keep: Keep, concealing: Concealing, server: str) -> None:
+    def __init__(
+        self, keep: Keep, concealing: Concealing, server: str, sent: Outgoing | None
+    ) -> None:
+        self._covered = partial(concealing.covered, sent=sent)
+        self._sent = sent
         self._keep = keep
         self._concealing = concealing
         self._server = server
@@ -229,7 +233,7 @@ class _Covering:
     def blob(self, blob: Blob, cover: Cover | None = None) -> Any:
         """Take an image or a binary; one that is text is concealed before anybody has it."""
         taken = replace(blob, mime_type=self._concealing.conceal_mime_type(blob.mime_type))
-        return _Opaque(self._keep.blob(taken, cover or self._concealing.covered))
+        return _Opaque(self._keep.blob(taken, cover or self._covered))
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Any:
         """Take what is too large, and conceal it as it is saved.
@@ -243,10 +247,12 @@ class _Covering:
                 f"code: at most {MOST_BYTES:,} bytes can be concealed, and {self._server} has "
                 "privacy on. Ask for less: a page, fewer fields."
             )
-        others = await self._concealing.conceal(self._server, list(answer.others), answer.size)
+        others = await self._concealing.conceal(
+            self._server, list(answer.others), answer.size, sent=self._sent
+        )
         told = replace(
             answer,
-            chunks=partial(self._concealing.covered, answer.chunks),
+            chunks=partial(self._covered, answer.chunks),
             others=tuple(others) if isinstance(others, list) else (),
         )
         return _Opaque(await self._keep.large(tool, told))
