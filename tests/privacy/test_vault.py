@@ -191,6 +191,17 @@ def test_a_short_value_that_was_sent_is_found_in_the_answer_whatever_its_letters
     assert answer == around.format("[NAME_1]")
 
 
+def test_a_number_is_found_where_it_is_a_text_and_the_other_way_round() -> None:
+    vault = Vault()
+
+    row: Json = {"phone": 4930123456, "a": "4930123456", "tel": "4930654321", "b": 4930654321}
+
+    concealed = vault.conceal(row)
+
+    assert "4930" not in json.dumps(concealed)
+    assert vault.reveal(concealed).value == row
+
+
 def test_a_value_is_found_before_the_place_that_gave_it_away_too() -> None:
     assert Vault().conceal(
         ["467 3395", "phone 467 3395", 442079460958, {"phone": 442079460958}]

@@ -54,6 +54,7 @@ TOOLS = [
     tool("put", {}, row=ANY),
     tool("erase", {"destructiveHint": True}, who=TEXT),
     tool("page", READS),
+    tool("refuse", READS),
 ]
 
 
@@ -148,8 +149,11 @@ def main(received: Path) -> None:
         if request["method"] in {"tools/call", "resources/read", "prompts/get"}:
             with received.open("a") as file:
                 file.write(json.dumps(request["params"], ensure_ascii=False) + "\n")
-        whole = result(request) | {"_meta": {"asked": ROWS[0]["email"]}}
-        reply = {"jsonrpc": "2.0", "id": request["id"], "result": whole}
+        reply = {"jsonrpc": "2.0", "id": request["id"]}
+        if request.get("params", {}).get("name") == "refuse":
+            reply["error"] = {"code": -32000, "message": f"no mailbox for {ROWS[0]['email']}"}
+        else:
+            reply["result"] = result(request) | {"_meta": {"asked": ROWS[0]["email"]}}
         print(json.dumps(reply), flush=True)
 
 

@@ -58,4 +58,13 @@ def find(text: str) -> list[Span]:
     return _ALONE.find(text)
 
 
+def masked(text: str) -> str:
+    """Return a text with the kind of everything personal in its place. It does not come back."""
+    parts, position = [], 0
+    for kind, start, end in find(text):
+        parts += [text[position:start], f"[{kind}]"]
+        position = end
+    return "".join((*parts, text[position:]))
+
+
 _ALONE: Final = Detectors()
