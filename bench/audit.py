@@ -20,7 +20,7 @@ from jobs import BATCH, RECORDS
 from stage import ROOT, Stage, Unavailable
 
 from toolfold.app import running_app, running_shared
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.execution.audit import AUDITED, read_signer, trigger
 from toolfold.execution.head import read_head
 from toolfold.execution.journal import Journal

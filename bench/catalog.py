@@ -12,8 +12,8 @@ from pathlib import Path
 from tokens import CATALOGUE, load
 
 from toolfold.catalog.listing import ListingCache
+from toolfold.config.config import load_config
 from toolfold.config.servers import config_hash
-from toolfold.config.settings import load_config
 
 PAIRS = 21
 MOST_MS = 100

@@ -19,7 +19,7 @@ from typing import Final
 import anyio
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.execution.runtime import FRESH, SessionWish
 
 MOST_SMALL: Final = 2.5

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.sandbox.cpython.kernel import missing_walls
 
 ROUNDS = 60

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from support import MakeApp, MakeConfig, Running, write_config
 
 from toolfold.app import running_app
-from toolfold.config.settings import Config, load_config
+from toolfold.config.config import Config, load_config
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

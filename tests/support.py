@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolfold.app import App
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.execution.report import RunResult
 
 ROOT = Path(__file__).parents[1]

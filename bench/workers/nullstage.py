@@ -21,9 +21,10 @@ from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
+from toolfold.config.config import load_config
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Limits, Settings, load_config
+from toolfold.config.settings import Limits, Settings
 from toolfold.embedding import MiniLmEmbedder
 from toolfold.execution.approvals import approvals_of
 from toolfold.execution.caching import Cache
@@ -32,8 +33,9 @@ from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
 from toolfold.execution.journal import Journal
 from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.runtime import Runtime, Trust, modules
+from toolfold.execution.runtime import Runtime, Trust
 from toolfold.execution.sessions import sessions_of
+from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject

@@ -23,8 +23,9 @@ from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
+from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Config, Limits, MemorySettings
+from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
 from toolfold.execution.approvals import approvals_of
@@ -38,9 +39,10 @@ from toolfold.execution.journal import Journal
 from toolfold.execution.parking import Parking
 from toolfold.execution.pinned import PinnedCalls
 from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.runtime import Runtime, Trust, modules
+from toolfold.execution.runtime import Runtime, Trust
 from toolfold.execution.sessions import Sessions, sessions_of
 from toolfold.execution.skills_module import SkillsModule
+from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.waiting import WaitingRuns
 from toolfold.jsontypes import JsonObject

@@ -116,6 +116,10 @@ class CodeRejected(RunError):
 
     code = "code_rejected"
 
+    def __init__(self, text: str, *, line: int | None = None) -> None:
+        super().__init__(text)
+        self.line = line
+
 
 class ValueRejected(RunError):
     """A value that guest code sent is larger, deeper or stranger than we take."""

@@ -247,12 +247,46 @@ async def test_an_answer_over_http_that_is_too_long_fails_its_call_and_is_not_as
     kind: str, running: MakeApp, http_server: StartServer
 ) -> None:
     web = {"type": "sse" if kind == "sse" else "http", "url": await http_server(kind)}
-    async with running({"web": web}, limits__result_bytes=10_000) as toolfold:
+    limits = {"limits__result_bytes": 10_000, "limits__large_result_bytes": 20_000}
+    async with running({"web": web}, **limits) as toolfold:
         large = await toolfold.run(LARGE.format(size=1_000_000))
         small = await toolfold.run("import web\nweb.put(value=1)")
 
     assert "web answered with more than 125,536 bytes" in large.text
     assert small.value == {"value": 1, "count": 1}
+
+
+@pytest.mark.parametrize("kind", ["plain", "old", "json", "sse"])
+async def test_an_answer_over_http_that_is_too_long_for_a_value_is_a_file(
+    kind: str, running: MakeApp, http_server: StartServer
+) -> None:
+    web = {"type": "sse" if kind == "sse" else "http", "url": await http_server(kind)}
+    code = (
+        "import json, web\nfrom pathlib import Path\n"
+        "answer = web.echo(value='ä\\n' * 500_000)\n"
+        "json.loads(Path(answer['path']).read_text()) == 'ä\\n' * 500_000"
+    )
+    async with running({"web": web}, limits__result_bytes=10_000) as toolfold:
+        large = await toolfold.run(code)
+        small = await toolfold.run("import web\nweb.put(value=1)")
+
+    assert large.value is True, large.text  # echo answers with JSON
+    assert small.value == {"value": 1, "count": 1}
+
+
+async def test_what_a_server_could_compress_is_taken_as_it_is(
+    running: MakeApp, http_server: StartServer
+) -> None:
+    servers = {
+        "willing": {"type": "http", "url": await http_server("squeezable")},
+        "pressing": {"type": "http", "url": await http_server("squeezing")},
+    }
+    async with running(servers) as toolfold:
+        fine = await toolfold.run("import willing\nwilling.put(value=1)")
+        refused = await toolfold.run("import pressing\npressing.put(value=1)")
+
+    assert fine.value == {"value": 1, "count": 1}, fine.text
+    assert "It answers in the encoding 'gzip', unasked." in refused.text
 
 
 async def test_an_answer_over_http_that_is_too_long_costs_other_calls_nothing(
@@ -268,7 +302,8 @@ async def test_an_answer_over_http_that_is_too_long_costs_other_calls_nothing(
         "        return 'failed'\n"
         "await asyncio.gather(read(), web.put(value=1))"
     )
-    async with running(servers, limits__result_bytes=10_000) as toolfold:
+    limits = {"limits__result_bytes": 10_000, "limits__large_result_bytes": 20_000}
+    async with running(servers, **limits) as toolfold:
         result = await toolfold.run(code)
 
     assert result.value == ["failed", {"value": 1, "count": 1}], result.text

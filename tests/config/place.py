@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from toolfold.config.config import Config, load_config
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Config, load_config
 from toolfold.config.trust import Trust
 
 # Many tests may share one slow machine.

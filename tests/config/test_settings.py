@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from place import Place, unhurried
 
+from toolfold.config.config import load_config
 from toolfold.config.servers import ServerFault, ServerOptions
-from toolfold.config.settings import Limits, Settings, load_config
+from toolfold.config.settings import Limits, Settings
 from toolfold.errors import ConfigError
 
 
@@ -94,7 +95,7 @@ def test_a_deleted_current_directory_is_said_so(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     program = (
-        "import os, toolfold.config.settings as s\n"
+        "import os, toolfold.config.config as s\n"
         f"os.rmdir({str(gone)!r})\n"
         "try: s.load_config()\n"
         "except s.ConfigError as error: print(error)"
@@ -114,7 +115,7 @@ def test_a_deleted_current_directory_is_said_so(tmp_path: Path) -> None:
 
 def test_reading_the_configuration_needs_the_standard_library_only() -> None:
     program = (
-        "import sys, toolfold.config.settings\n"
+        "import sys, toolfold.config.config\n"
         "print({name.partition('.')[0] for name in sys.modules}\n"
         "      - set(sys.stdlib_module_names) - {'__main__', 'sitecustomize'})"
     )

@@ -25,7 +25,7 @@ from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import Start
 from toolfold.catalog.upstream import Upstream
-from toolfold.config.settings import Config, load_config
+from toolfold.config.config import Config, load_config
 from toolfold.errors import UpstreamError, UpstreamUnavailable
 
 LOGINS = 3

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from support import MakeApp, entry, inspector, node_server, test_server, write_config
 
 from toolfold.app import App
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.http import guard, stack
 from toolfold.entrypoints.http.app import serve_http
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES, Doorkeeper

@@ -11,7 +11,7 @@ import client_files
 import pytest
 from machine import CLIENTS, Machine, realistic
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.install.drift import drift
 
 

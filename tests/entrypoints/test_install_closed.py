@@ -5,7 +5,7 @@ import json
 import pytest
 from machine import Machine
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.install.drift import drift
 
 SERVERS = {"danger": {"command": "danger"}, "fine": {"command": "fine"}}

@@ -3,7 +3,7 @@
 import pytest
 from machine import Machine
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 
 
 @pytest.mark.parametrize("scope", [(), ("--project",)])

@@ -4,7 +4,7 @@ import client_files
 import pytest
 from machine import Machine, realistic
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.commands.doctor import print_configuration
 from toolfold.entrypoints.install.drift import drift
 

@@ -20,7 +20,7 @@ from serving import serve_command, serving
 from support import MakeApp, test_server, write_config
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import Config, load_config
+from toolfold.config.config import Config, load_config
 from toolfold.entrypoints.http import connection, guard, tenants
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES
 from toolfold.entrypoints.http.keys import Keys, LocalToken

@@ -11,7 +11,8 @@ from toolfold.execution import runsdb
 from toolfold.execution.audit import read_signer
 from toolfold.execution.decisions import Decided, Revealed
 from toolfold.execution.head import read_head
-from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.journal import Journal
+from toolfold.execution.journaled import JournaledRun
 from toolfold.execution.runs import Origin
 from toolfold.execution.verifying import Verified, snapshot, verify
 

@@ -148,6 +148,7 @@ async def test_without_a_client_that_asks_the_run_is_frozen_and_survives_a_resta
         assert frozen.error.kind == "approval"
         assert f"toolfold approve {frozen.run_id}" in frozen.text
         assert "Failed" not in frozen.text
+        assert "as they were before" not in frozen.text
         assert done(updates) == [99]
         decide(toolfold, frozen.run_id)
     async with running(servers) as toolfold:

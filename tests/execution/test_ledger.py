@@ -19,7 +19,8 @@ from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ToolFailed
 from toolfold.execution import accounts
 from toolfold.execution.accounts import Accounts, read_accounts
-from toolfold.execution.journal import Journal, JournaledRun
+from toolfold.execution.journal import Journal
+from toolfold.execution.journaled import JournaledRun
 from toolfold.execution.ledger import Account, uses
 from toolfold.execution.runs import Origin
 from toolfold.execution.runsdb import open_for_reading

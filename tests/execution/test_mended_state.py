@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 from support import MakeApp, Running, test_server
 
+from toolfold.catalog.catalog import Catalog
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import BadInput, NotFound, StateLost
 from toolfold.execution.parking import Parking
@@ -97,6 +98,44 @@ async def test_two_cannot_go_on_with_a_run_together(toolfold: Running, updates: 
 
     assert len(refused) == 1
     assert set(done(updates).values()) == {1}
+
+
+async def test_nobody_goes_on_with_what_another_has_just_gone_on_with(
+    toolfold: Running, updates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await cancelled(toolfold, SIX, updates, at=2)
+    real = Catalog.learn
+
+    async def learn_late(catalog: Catalog, modules: Any) -> None:
+        monkeypatch.setattr(Catalog, "learn", real)
+        result = await toolfold.app.runtime.resume(run_id)  # all of it, while we look
+        assert result.success, result.text
+        await real(catalog, modules)
+
+    monkeypatch.setattr(Catalog, "learn", learn_late)
+    with pytest.raises(BadInput, match="has just gone on with"):
+        await toolfold.app.runtime.resume(run_id)
+
+    assert done(updates) == Counter(range(6))
+
+
+async def test_a_dry_run_that_was_cancelled_does_not_become_a_real_one(
+    toolfold: Running, updates: Path
+) -> None:
+    begun: list[str] = []
+    code = "import records\nrecords.put(id=1, value='')\nwhile True:\n    pass"
+    async with anyio.create_task_group() as tasks:
+
+        async def run() -> None:
+            await toolfold.app.runtime.run(code, dry_run=True, on_begin=begun.append)
+
+        tasks.start_soon(run)
+        await anyio.sleep(0.5)
+        tasks.cancel_scope.cancel()
+
+    with pytest.raises(NotFound, match="was a dry run, and cannot be resumed"):
+        await toolfold.app.runtime.resume(begun[0])
+    assert not done(updates)
 
 
 async def test_a_run_that_is_under_way_is_not_gone_on_with(

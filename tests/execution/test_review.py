@@ -10,7 +10,8 @@ from support import SHARED_DATA, catalogue, test_server, write_config
 from tables import correct_code, mistakes_caught_before, mistakes_caught_in_the_run
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import Limits, load_config
+from toolfold.config.config import load_config
+from toolfold.config.settings import Limits
 from toolfold.execution.plan import make_plan
 from toolfold.execution.report import RunResult
 from toolfold.sandbox.monty import MontySandbox

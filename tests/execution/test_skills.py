@@ -11,7 +11,7 @@ import pytest
 from support import ROOT, Running, test_server, write_config
 
 from toolfold.app import running_app
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.execution.skill_tests import SkillTests, told
 from toolfold.sandbox.cpython.kernel import missing_walls
 

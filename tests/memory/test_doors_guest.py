@@ -8,7 +8,7 @@ import pytest
 from support import MakeApp, Running, test_server
 
 from toolfold.app import running_app, running_shared
-from toolfold.config.settings import Config, load_config
+from toolfold.config.config import Config, load_config
 from toolfold.sandbox.cpython.kernel import missing_walls
 
 needs_walls = pytest.mark.skipif(missing_walls() is not None, reason=str(missing_walls()))

@@ -4,8 +4,9 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -114,7 +115,20 @@ def _is_daemon(pid: int) -> bool:
 
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
-    user = User(tmp_path)
+    with using(tmp_path) as user:
+        yield user
+
+
+@pytest.fixture
+def near_user() -> Iterator[User]:
+    """One whose socket is in a directory of its own: not in that of all whose paths are long."""
+    with TemporaryDirectory(prefix="near-") as root, using(Path(root)) as user:
+        yield user
+
+
+@contextmanager
+def using(root: Path) -> Iterator[User]:
+    user = User(root)
     user.configure()
     yield user
     for peer in user.peers:

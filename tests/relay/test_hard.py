@@ -145,8 +145,8 @@ def test_an_answer_to_a_dead_daemons_question_is_not_taken_for_another(user: Use
     assert json.loads(text_of(peer.answer_to(second_run)))["content"] == {"name": "Ada"}
 
 
-def test_a_socket_that_others_could_have_put_there_is_not_used(user: User) -> None:
-    handle = DaemonHandle(user.environ)
+def test_a_socket_that_others_could_have_put_there_is_not_used(near_user: User) -> None:
+    handle = DaemonHandle(near_user.environ)
     handle.places.make()
     with socket.socket(socket.AF_UNIX) as stranger:
         stranger.bind(handle.places.socket)
@@ -163,16 +163,17 @@ def test_a_socket_that_others_could_have_put_there_is_not_used(user: User) -> No
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a directory somebody else's")
-def test_a_directory_of_somebody_else_is_refused(user: User) -> None:
-    handle = DaemonHandle(user.environ)
+def test_a_directory_of_somebody_else_is_refused(near_user: User) -> None:
+    handle = DaemonHandle(near_user.environ)
     handle.places.make()
     directory = Path(handle.places.socket).parent
+    assert directory.is_relative_to(near_user.home)
     os.chown(directory, 65534, 65534)
 
     assert handle.connect() is None
     with pytest.raises(Misplaced, match="somebody else"):
         handle.start()
-    peer = user.connect()
+    peer = near_user.connect()
     assert "somebody else" in peer.run("1 + 1")
     os.chown(directory, 0, 0)
 

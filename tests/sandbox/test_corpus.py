@@ -11,7 +11,7 @@ from corpus.reading import HERE, Snippet, run_plainly, snippets
 from support import write_config
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.execution.report import RunResult
 
 CORPUS = snippets()

@@ -16,6 +16,7 @@ import uvicorn
 from mcp.server.sse import SseServerTransport
 from null import make_server
 from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -111,6 +112,19 @@ def sse_app() -> Starlette:
     )
 
 
+class Squeezing:
+    """Answers in a compressed form, whatever the client asks for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = GZipMiddleware(app, minimum_size=1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+            scope = {**scope, "headers": [*headers, (b"accept-encoding", b"gzip")]}
+        await self._app(scope, receive, send)
+
+
 def make_app(mode: str, argument: str) -> ASGIApp:
     if mode == "sse":
         return sse_app()
@@ -121,6 +135,10 @@ def make_app(mode: str, argument: str) -> ASGIApp:
         return Refusing(app, times=int(argument), status=429, headers={"Retry-After": "1"})
     if mode == "unavailable":
         return Refusing(app, times=int(argument), status=503, headers={})
+    if mode == "squeezing":
+        return Squeezing(make_server().streamable_http_app(json_response=True))
+    if mode == "squeezable":
+        return GZipMiddleware(make_server().streamable_http_app(json_response=True), minimum_size=1)
     return Authorized(app, value=argument) if mode == "auth" else app
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.workspace import Workspace
 

@@ -13,7 +13,7 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from toolfold.app import running_memories
-from toolfold.config.settings import Config, load_config
+from toolfold.config.config import Config, load_config
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import StoreError, ToolfoldError
 from toolfold.memory.forms import as_json

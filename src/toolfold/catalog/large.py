@@ -40,7 +40,7 @@ class Sizes:
     """How long messages may be."""
 
     result_bytes: int
-    """A result that is held in memory. A longer line of a program is kept in a file."""
+    """A result that is held in memory. A longer message is kept in a file."""
     large_result_bytes: int
     """One that is kept in a file."""
     spool_directory: Path | None = None
@@ -53,7 +53,7 @@ class Sizes:
 
     @property
     def line_bytes(self) -> int:
-        """The longest line: a result may stand in it as text and as structured content."""
+        """The longest message: a result may stand in it as text and as structured content."""
         return max(self.message_bytes, 2 * self.large_result_bytes + _ENVELOPE_BYTES)
 
 
@@ -144,23 +144,24 @@ class LargeParts:
         """Return a file for one long message."""
         return Spool(self.sizes.spool_directory)
 
-    def fold(self, spool: Spool) -> bytes:
+    def fold(self, spool: Spool, start: int = 0) -> bytes:
         """Return a message with marks in place of its long parts. Takes a while: use a thread.
 
-        One that stays too long even so becomes an error that answers the same request.
+        It begins at `start`. One that stays too long even so becomes an error that answers the same
+        request.
         """
         text = spool.map()
-        message = _Message(text)
+        message = _Message(text, start)
         try:
             message.read()
         except TooMuch:
             return _refusal(message.id)
         except Malformed:
-            return text[:_PART_BYTES]  # which is no message either
+            return text[start:_PART_BYTES]  # which is no message either
         rest = spool.size - sum(part.size for part in message.parts)
         if rest > self.sizes.message_bytes:
             return _refusal(message.id)
-        marked = b"".join(self._marked(text, message.parts))
+        marked = b"".join(self._marked(text, start, message.parts))
         self._let_go()
         return marked
 
@@ -178,8 +179,7 @@ class LargeParts:
             raise ToolFailed("The answer was too large to be kept beside others. Try again.")
         return part
 
-    def _marked(self, text: mmap, parts: list[LargePart]) -> Iterator[bytes]:
-        at = 0
+    def _marked(self, text: mmap, at: int, parts: list[LargePart]) -> Iterator[bytes]:
         for part in parts:
             yield text[at : part.start]
             mark = json.dumps(f"{self._secret}:{next(self._numbers)}")
@@ -201,7 +201,8 @@ class LargeParts:
 class _Message:
     """The long texts and structured contents of a message, found in one go."""
 
-    def __init__(self, text: mmap) -> None:
+    def __init__(self, text: mmap, start: int) -> None:
+        self._start = start
         self.id: bytes | None = None
         self.parts: list[LargePart] = []
         self._text = text
@@ -214,7 +215,7 @@ class _Message:
             Malformed: It is no message.
             TooMuch: It has more parts than can be gone through.
         """
-        self._spans.read_object(0, self._member)
+        self._spans.read_object(self._start, self._member)
 
     def _member(self, key: bytes, start: int) -> int:
         if key == b"result" and self._opens(start, b"{"):

@@ -8,12 +8,12 @@ from mcp.shared.message import SessionMessage
 from toolfold.catalog.large import Spool
 
 
-class LineTooLong(Exception):
-    """A line has passed its bound and has no end yet."""
+class TooLong(Exception):
+    """A message has passed its bound and has no end yet."""
 
 
-class Lines:
-    """Cuts what arrives into lines; a long one is kept in pieces, a very long one in a file."""
+class Gathering:
+    """What has arrived of one message: kept in pieces, and a very long one in a file."""
 
     def __init__(self, max_bytes: int, spool_bytes: int, spool: Callable[[], Spool]) -> None:
         self._max_bytes = max_bytes
@@ -23,23 +23,21 @@ class Lines:
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | Spool]:
-        """Yield the lines that are whole now.
+    def take(self) -> bytes | Spool:
+        """Return what there is, and begin anew."""
+        taken = self._spool or b"".join(self._pieces)
+        self._pieces, self._size, self._spool = [], 0, None
+        return taken
+
+    def add(self, piece: bytes) -> None:
+        """Add what has arrived.
 
         Raises:
-            LineTooLong: One has passed the bound.
+            TooLong: It has passed the bound.
         """
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            self._add(end)
-            yield self._spool or b"".join(self._pieces)
-            self._pieces, self._size, self._spool = [], 0, None
-        self._add(rest)
-
-    def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_bytes:
-            raise LineTooLong
+            raise TooLong
         if self._spool is None and self._size > self._spool_bytes:
             self._spool = self._make_spool()
             for earlier in self._pieces:
@@ -49,6 +47,25 @@ class Lines:
             self._pieces.append(piece)
         else:
             self._spool.add(piece)
+
+
+class Lines:
+    """Cuts what arrives into lines."""
+
+    def __init__(self, max_bytes: int, spool_bytes: int, spool: Callable[[], Spool]) -> None:
+        self._line = Gathering(max_bytes, spool_bytes, spool)
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | Spool]:
+        """Yield the lines that are whole now.
+
+        Raises:
+            TooLong: One has passed the bound.
+        """
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._line.add(end)
+            yield self._line.take()
+        self._line.add(rest)
 
 
 def parse_message(line: bytes) -> SessionMessage | Exception:

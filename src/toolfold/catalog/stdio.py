@@ -19,7 +19,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
 from toolfold.catalog.large import Spool
-from toolfold.catalog.messagelines import Lines, LineTooLong, parse_message
+from toolfold.catalog.messagelines import Lines, TooLong, parse_message
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class _Talk:
                     if isinstance(line, Spool):
                         line = await anyio.to_thread.run_sync(self._fold, line)
                     await self._hearing.send(parse_message(line))
-        except LineTooLong:
+        except TooLong:
             self._on_too_long()
 
     async def tell(self) -> None:

@@ -15,6 +15,7 @@ import httpx2
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from toolfold.catalog.bodies import AS_IT_IS, fold_body
 from toolfold.catalog.large import TOO_LONG, LargeParts
 from toolfold.catalog.messagelines import Lines
 from toolfold.catalog.sse import sse_streams
@@ -62,8 +63,7 @@ class Line:
         self._start = start
         self._log_file = log_file
         self._on_end = on_end
-        is_program = config.transport == "stdio"
-        self.max_message_bytes = parts.sizes.line_bytes if is_program else parts.sizes.message_bytes
+        self.max_message_bytes = parts.sizes.line_bytes
         self.has_overflowed = False
         """Whether it ended because one message was longer than that."""
         self.busy_until = 0.0
@@ -88,7 +88,7 @@ class Line:
             self._config,
             self._auth,
             self._see,
-            max_message_bytes=self.max_message_bytes,
+            parts=self._parts,
             on_too_long=self._overflow,
         )
         return await stack.enter_async_context(streams)
@@ -149,33 +149,37 @@ async def http_streams(
     auth: httpx2.Auth | None,
     see: Callable[[httpx2.Response], Awaitable[None]],
     *,
-    max_message_bytes: int,
+    parts: LargeParts,
     on_too_long: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Reach a server over HTTP, authorized by `auth`; every response is shown to `see`.
 
-    A message longer than `max_message_bytes` fails the request that it answers. Where all messages
-    share one stream it ends that, and is told to `on_too_long`.
+    Of long messages that is passed on which `parts` make of them. One that is longer than their
+    sizes allow fails the request that it answers. Where all messages share one stream it ends that,
+    and is told to `on_too_long`.
     """
 
-    async def bound(response: httpx2.Response) -> None:
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _BoundedStream(response.stream, max_message_bytes)
+    async def fold(response: httpx2.Response) -> None:
+        fold_body(response, parts)
+
+    headers = httpx2.Headers(dict(config.headers))
+    headers.update(AS_IT_IS)
+    max_event_bytes = parts.sizes.message_bytes
 
     client = httpx2.AsyncClient(
-        headers=dict(config.headers),
+        headers=headers,
         timeout=httpx2.Timeout(30.0, read=None),  # calls have a clock of their own
         auth=auth,
-        event_hooks={"response": [see, bound]},
+        event_hooks={"response": [see, fold]},
     )
     async with client:
         connecting = (
             sse_streams(
-                client, config.url, max_event_bytes=max_message_bytes, on_too_long=on_too_long
+                client, config.url, max_event_bytes=max_event_bytes, on_too_long=on_too_long
             )
             if config.transport == "sse"
             else streamable_http_client(
-                config.url, http_client=client, max_sse_event_size=max_message_bytes
+                config.url, http_client=client, max_sse_event_size=max_event_bytes
             )
         )
         async with connecting as streams:
@@ -187,25 +191,6 @@ def is_too_long(message: str) -> bool:
     if message == TOO_LONG:
         return True
     return "byte limit" in message and message.startswith(("SSE stream failed", "Failed to parse"))
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """A body that fails when it has passed its bound; the SDK reads any but a stream of events."""
-
-    def __init__(self, body: Any, max_bytes: int) -> None:
-        self._body = body
-        self._max_bytes = max_bytes
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._body:
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise httpx2.StreamError(f"The answer exceeded the {self._max_bytes} byte limit.")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._body.aclose()
 
 
 def _retry_after_s(header: str | None, now: float) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.relay.manifest import NEEDED
 
 _STAND_IN = "x"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from toolfold.config.config import Config
 from toolfold.config.database import Schema, open_for_writing
 from toolfold.config.keyfile import read_key
-from toolfold.config.settings import Config
 from toolfold.errors import NotFound, StoreError
 from toolfold.execution.decisions import Action, Decided
 

@@ -21,7 +21,7 @@ from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.guarding import Guard
-from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.rehearsal import Rehearsal
 from toolfold.execution.replay import Answered, Replay

@@ -11,7 +11,7 @@ import anyio.to_thread
 from toolfold.catalog.catalog import Cover, Keep
 from toolfold.catalog.results import Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.errors import Denied, ToolFailed, ToolfoldError
 from toolfold.execution.covering import MOST_BYTES, Chunks, covered
 from toolfold.jsontypes import Json, JsonObject

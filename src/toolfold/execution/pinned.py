@@ -9,7 +9,8 @@ from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
 from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.guarding import refuse_denied
-from toolfold.execution.journal import Journal, JournaledCall, JournaledRun
+from toolfold.execution.journal import Journal
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.passing import Passing
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject

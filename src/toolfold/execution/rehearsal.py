@@ -34,7 +34,8 @@ class Rehearsal:
         if not self.calls:
             return "Dry run: the code would call nothing that changes anything."
         tools = dict.fromkeys(path for path, _ in self.calls)
-        lines = [f"Dry run: nothing was changed. {len(self.calls)} calls would be made:"]
+        counted = "1 call" if len(self.calls) == 1 else f"{len(self.calls)} calls"
+        lines = [f"Dry run: nothing was changed. {counted} would be made:"]
         for path in list(tools)[:_SHOWN_TOOLS]:
             given = [arguments for name, arguments in self.calls if name == path]
             lines.append(f"  {path}: {len(given)}")

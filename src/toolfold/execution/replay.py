@@ -67,6 +67,8 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
     """
     found = attempts(connection, run_id)
     last = found[-1]
+    if last.kind == "rehearsal":
+        raise NotFound(f"The run {last.id} was a dry run, and cannot be resumed; run it again.")
     if last.kind != "code":
         raise NotFound(f"The run {last.id} was not of code, and cannot be resumed.")
     if last.ending and last.ending.failure not in RESUMABLE:

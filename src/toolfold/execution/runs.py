@@ -9,9 +9,12 @@ from toolfold.catalog.definitions import Listing
 from toolfold.errors import NotFound
 
 Outcome = Literal["ok", "failed", "unknown"]
-Kind = Literal["code", "direct", "request", "hook"]
-"""What a run was: guest code; a pinned tool, called by the model itself; a tool, called by a
-program; notes that a hook put before the model."""
+Kind = Literal["code", "rehearsal", "direct", "request", "hook"]
+"""What a run was: guest code; a dry run of that; a pinned tool, called by the model itself; a tool,
+called by a program; notes that a hook put before the model."""
+
+WRITTEN: Final[frozenset[Kind]] = frozenset({"code", "rehearsal"})
+"""The kinds whose code the model wrote."""
 
 CALLS_BITS: Final = 32
 """A call's key is the number of its run, shifted by this, and its own place in the run."""

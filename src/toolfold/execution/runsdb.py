@@ -1,13 +1,18 @@
 """The file that the journal writes: its tables, opened."""
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from toolfold.config import database
 from toolfold.config.database import PATIENCE_S, Identity, Opened, Schema
+from toolfold.errors import StoreError
 from toolfold.execution.audit import AUDITED, prepare, trigger
 from toolfold.execution.head import SUFFIX
+
+_Read = TypeVar("_Read")
 
 _APPLICATION_ID: Final = 0x746F6C64
 
@@ -174,3 +179,19 @@ def open_for_writing(
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
     """Open the journal as it is; see `database.open_for_reading`."""
     return database.open_for_reading(path, _SCHEMA)
+
+
+def read_journal(path: Path, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
+    """Ask the journal as it is; None if there is none.
+
+    Raises:
+        StoreError: The file does not answer.
+    """
+    connection = open_for_reading(path)
+    if connection is None:
+        return None
+    try:
+        with closing(connection):
+            return read(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"The journal {path} cannot be read: {error}") from error

@@ -6,25 +6,25 @@ with the daemon.
 """
 
 import hashlib
-import os
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
-from toolfold.config.locks import try_lock
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.errors import BadInput, NotFound, StateLost, StoreError
 from toolfold.execution.bindings import Bindings
 from toolfold.execution.parking import Parking
+from toolfold.execution.sessionfolder import Folder
+from toolfold.execution.sessioninfo import SessionInfo, frozen_in, header_of, info_in
 from toolfold.execution.statefiles import StateFiles
 from toolfold.execution.tiers import Tier
 from toolfold.sandbox.sandbox import Frozen, State, close_parked
@@ -33,30 +33,9 @@ SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """What a session may be called, as a pattern of JSON Schema."""
 
 _NAME: Final = re.compile(SESSION_NAME.strip("^$"))
-_SUFFIX: Final = ".session"
-_COPY: Final = re.compile(r".*\.\d+\.session")
 _LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
-_POLL_S: Final = 0.02
 _DAY_S: Final = 24 * 3600.0
 _MOST_BESIDE: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo:
-    """What is known of a session beside its state."""
-
-    name: str
-    tier: Tier = "monty"
-    interpreter: str = ""
-    """What wrote the state: no other can read it."""
-    created_at: float = 0.0
-    used_at: float = 0.0
-    runs: int = 0
-    """How many have ended in it."""
-    generation: str = ""
-    """What tells its variables from those before and after; empty while it has none."""
-    size_bytes: int = 0
-    bindings: Bindings = field(default_factory=Bindings)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +75,7 @@ class Sessions:
         clock: Callable[[], float] = time.time,
     ) -> None:
         digest = hashlib.sha256(scope.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        self._directory = directory / digest
+        self._folder = Folder(directory / digest)
         self._files = StateFiles(directory / "key")
         self._interpreter = interpreter
         self._limits = limits
@@ -117,7 +96,7 @@ class Sessions:
             yield Held(info=SessionInfo(name=""), is_kept=False)
             return
         _check(name)
-        async with self._having(name, waits=not may_go_beside) as is_ours:
+        async with self._folder.having(name, waits=not may_go_beside) as is_ours:
             if is_ours:
                 async with self._loaded(name) as held:
                     yield held
@@ -135,7 +114,7 @@ class Sessions:
             StateLost: What it was then is not kept.
             StoreError: The directory cannot be used.
         """
-        async with self._having(name, waits=False) as is_ours:
+        async with self._folder.having(name, waits=False) as is_ours:
             if is_ours and self._generation(name) == generation:
                 async with self._loaded(name) as held:
                     yield held
@@ -143,8 +122,8 @@ class Sessions:
         header, content = self._read_start(name, generation, first)
         async with self._beside(name) as held:
             if generation:
-                held.info = replace(_info(header), name=held.info.name)
-                held.state = _frozen(header, content)
+                held.info = replace(info_in(header), name=held.info.name)
+                held.state = frozen_in(header, content)
             else:
                 held.info, held.state = SessionInfo(name=held.info.name), None
             yield held
@@ -152,7 +131,7 @@ class Sessions:
     @asynccontextmanager
     async def _loaded(self, name: str) -> AsyncIterator[Held]:
         """Load a session that one has to oneself; a process that is not used waits again."""
-        path = self._path(name)
+        path = self._folder.path(name)
         is_large = path.exists() and path.stat().st_size > _LARGE_BYTES
         read = partial(self._read, name)
         held = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
@@ -165,7 +144,7 @@ class Sessions:
     def _generation(self, name: str) -> str:
         """Return which variables a session has now."""
         try:
-            return _info(self._files.read(self._path(name))[0]).generation
+            return info_in(self._files.read(self._folder.path(name))[0]).generation
         except (FileNotFoundError, StateLost):
             return ""
 
@@ -173,7 +152,9 @@ class Sessions:
         if not generation:
             return {}, b""
         try:
-            header, content = self._files.read(self._start(first), signed_as=self._path(name))
+            header, content = self._files.read(
+                self._folder.start(first), signed_as=self._folder.path(name)
+            )
         except FileNotFoundError:
             raise StateLost(
                 f"The variables that session {name!r} had when the run began are not kept."
@@ -186,18 +167,11 @@ class Sessions:
     def remember_start(self, held: Held, run_id: str) -> None:
         """Keep what a session is now until the run that begins has come to its own end."""
         if held.is_kept and isinstance(held.state, Frozen):
-            with suppress(OSError):
-                start = self._start(run_id)
-                start.parent.mkdir(mode=0o700, exist_ok=True)
-                os.link(self._path(held.info.name), start)
+            self._folder.keep_start(held.info.name, run_id)
 
     def forget_start(self, run_id: str) -> None:
         """Keep it no longer."""
-        with suppress(OSError):
-            self._start(run_id).unlink()
-
-    def _start(self, run_id: str) -> Path:
-        return self._directory / "starts" / run_id
+        self._folder.drop_start(run_id)
 
     async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
         """Write down what a run has left, before it is answered."""
@@ -225,8 +199,8 @@ class Sessions:
             size_bytes=len(content),
             bindings=held.info.bindings.after(bound),
         )
-        header = _header(info, state)
-        path = self._path(info.name)
+        header = header_of(info, state)
+        path = self._folder.path(info.name)
         try:
             await anyio.to_thread.run_sync(self._files.write, path, header, content)
         except OSError as error:
@@ -236,7 +210,9 @@ class Sessions:
             self._parking.park(path, info.generation, state)
         held.info, held.state = info, state
         if info.runs == 1:
-            await anyio.to_thread.run_sync(self._prune)
+            oldest = now - self._limits.days * _DAY_S
+            prune = partial(self._folder.prune, most=self._limits.most, oldest=oldest)
+            await anyio.to_thread.run_sync(prune, self._remove)
 
     def _is_worth(self, held: Held, state: State, bound: Bindings) -> bool:
         """Whether anybody could go on with what a run has left."""
@@ -248,7 +224,7 @@ class Sessions:
 
     def list(self) -> list[SessionInfo]:
         """Return all, the last used first."""
-        found = [self._shown(path) for path in self._directory.glob(f"*{_SUFFIX}")]
+        found = [self._shown(path) for path in self._folder]
         return sorted((info for info in found if info), key=lambda info: -info.used_at)
 
     def show(self, name: str) -> SessionInfo:
@@ -257,7 +233,7 @@ class Sessions:
         Raises:
             NotFound: There is none of that name.
         """
-        info = self._shown(self._path(_check(name)))
+        info = self._shown(self._folder.path(_check(name)))
         if info is None:
             raise NotFound(f"There is no session {name!r}. `toolfold sessions` lists them.")
         return info
@@ -270,8 +246,8 @@ class Sessions:
             StoreError: A run has it, or it cannot be removed.
         """
         self.show(name)
-        with self._locked(name):
-            self._remove(self._path(name))
+        with self._folder.locked(name):
+            self._remove(self._folder.path(name))
 
     def fork(self, name: str, copy: str) -> SessionInfo:
         """Make a copy of a session under another name.
@@ -283,14 +259,14 @@ class Sessions:
             StateLost: Its state cannot be used.
         """
         self.show(name)
-        if self._path(_check(copy)).exists():
+        if self._folder.path(_check(copy)).exists():
             raise BadInput(f"There is a session {copy!r} already.")
-        with self._locked(name), self._locked(copy):
-            header, state = self._files.read(self._path(name))
+        with self._folder.locked(name), self._folder.locked(copy):
+            header, state = self._files.read(self._folder.path(name))
             if header["tier"] != "monty":
                 raise BadInput(f"The variables of {name!r} are CPython's: they cannot be copied.")
             header["name"] = copy
-            self._files.write(self._path(copy), header, state)
+            self._files.write(self._folder.path(copy), header, state)
         return self.show(copy)
 
     @asynccontextmanager
@@ -298,10 +274,10 @@ class Sessions:
         """Have a copy of a session that is busy."""
         for number in range(2, _MOST_BESIDE):
             copy = f"{name[:56]}.{number}"
-            if self._path(copy).exists():
+            if self._folder.path(copy).exists():
                 continue
-            async with self._having(copy, waits=False) as is_ours:
-                if is_ours and not self._path(copy).exists():
+            async with self._folder.having(copy, waits=False) as is_ours:
+                if is_ours and not self._folder.path(copy).exists():
                     yield self._copied(name, copy)
                     return
         raise StoreError(f"The session {name!r} has too many copies.")
@@ -311,10 +287,10 @@ class Sessions:
         held = Held(info=SessionInfo(name=copy))
         note = "Another run was under way in this session, so this one had "
         try:
-            header, content = self._files.read(self._path(name))
-            info = _info(header)
+            header, content = self._files.read(self._folder.path(name))
+            info = info_in(header)
             if info.tier == "monty" and info.interpreter == self._interpreter:
-                held.info, held.state = replace(info, name=copy), _frozen(header, content)
+                held.info, held.state = replace(info, name=copy), frozen_in(header, content)
         except (FileNotFoundError, StateLost):
             pass
         held.is_bare_copy = not _own_names(held.info.bindings)
@@ -324,7 +300,7 @@ class Sessions:
 
     def _read(self, name: str) -> tuple[dict[str, Any], bytes] | StateLost | None:
         try:
-            return self._files.read(self._path(name))
+            return self._files.read(self._folder.path(name))
         except FileNotFoundError:
             return None
         except StateLost as error:
@@ -341,8 +317,10 @@ class Sessions:
             if isinstance(read, StateLost):
                 raise read
             header, content = read
-            info = _info(header)
-            return Held(info=info, state=self._state(self._path(name), info, header, content))
+            info = info_in(header)
+            return Held(
+                info=info, state=self._state(self._folder.path(name), info, header, content)
+            )
         except StateLost as error:
             lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
             return Held(info=SessionInfo(name=name), notes=[lost])
@@ -363,77 +341,18 @@ class Sessions:
                 f"{_listed(info.bindings.names)} were written by {info.interpreter}, and this is "
                 f"{self._interpreter}."
             )
-        return _frozen(header, content)
+        return frozen_in(header, content)
 
     def _shown(self, path: Path) -> SessionInfo | None:
         header = self._files.header(path)
         try:
-            return None if header is None else _info(header)
+            return None if header is None else info_in(header)
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
-
-    def _path(self, name: str) -> Path:
-        return self._directory / f"{name}{_SUFFIX}"
-
-    def _open_lock(self, name: str) -> IO[str]:
-        try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return (self._directory / f"{name}.lock").open("a")
-        except OSError as error:
-            raise StoreError(f"Sessions cannot be kept in {self._directory}: {error}") from error
-
-    @asynccontextmanager
-    async def _having(self, name: str, *, waits: bool) -> AsyncIterator[bool]:
-        """Try to have a session to oneself, until that is so if one `waits`."""
-        while (lock := self._try_lock(name)) is None and waits:  # noqa: ASYNC110  # other processes
-            await anyio.sleep(_POLL_S)
-        try:
-            yield lock is not None
-        finally:
-            if lock is not None:
-                lock.close()
-
-    def _try_lock(self, name: str) -> IO[str] | None:
-        lock = self._open_lock(name)
-        if try_lock(lock.fileno()) and os.fstat(lock.fileno()).st_nlink:
-            return lock
-        lock.close()  # somebody has it, or removed it with its session
-        return None
-
-    def _locked(self, name: str) -> IO[str]:
-        lock = self._try_lock(name)
-        if lock is None:
-            raise StoreError(f"A run is under way in session {name!r}; try again when it is over.")
-        return lock
 
     def _remove(self, path: Path) -> None:
         self._parking.forget(path)
         path.unlink(missing_ok=True)
-
-    def _prune(self) -> None:
-        """Remove the sessions that were not used for long, and the eldest while there are many."""
-        oldest = self._clock() - self._limits.days * _DAY_S
-        for number, path in enumerate(self._by_worth()):
-            if number < self._limits.most and path.stat().st_mtime >= oldest:
-                continue
-            name = path.name.removesuffix(_SUFFIX)
-            with suppress(StoreError, OSError), self._locked(name):
-                self._remove(path)
-                path.with_name(f"{name}.lock").unlink(missing_ok=True)
-
-        for start in (self._directory / "starts").glob("*"):
-            with suppress(OSError):
-                if start.stat().st_ctime < oldest:
-                    start.unlink()
-
-    def _by_worth(self) -> Iterator[Path]:
-        """Yield all files: copies that were made of busy sessions last, then by their last use."""
-        found = []
-        for path in self._directory.glob(f"*{_SUFFIX}"):
-            with suppress(OSError):
-                is_copy = _COPY.fullmatch(path.name) is not None
-                found.append((is_copy, -path.stat().st_mtime, path))
-        yield from (path for *_, path in sorted(found))
 
 
 def sessions_of(
@@ -471,47 +390,3 @@ def _own_names(bound: Bindings) -> set[str]:
 def _listed(names: tuple[str, ...]) -> str:
     shown = ", ".join(names[:8]) or "its variables"
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
-
-
-def _header(info: SessionInfo, state: State) -> dict[str, Any]:
-    frozen = state if isinstance(state, Frozen) else Frozen(state=b"", programs=0, awaited={})
-    return {
-        "name": info.name,
-        "tier": info.tier,
-        "interpreter": info.interpreter,
-        "created_at": info.created_at,
-        "used_at": info.used_at,
-        "runs": info.runs,
-        "generation": info.generation,
-        "size_bytes": info.size_bytes,
-        "names": list(info.bindings.names),
-        "imports": dict(info.bindings.imports),
-        "definitions": dict(info.bindings.definitions),
-        "constants": dict(info.bindings.constants),
-        "programs": frozen.programs,
-        "awaited": {str(number): sorted(calls) for number, calls in frozen.awaited.items()},
-    }
-
-
-def _frozen(header: dict[str, Any], content: bytes) -> Frozen:
-    awaited = {int(number): frozenset(calls) for number, calls in header["awaited"].items()}
-    return Frozen(state=content, programs=header["programs"], awaited=awaited)
-
-
-def _info(header: dict[str, Any]) -> SessionInfo:
-    return SessionInfo(
-        name=header["name"],
-        tier=header["tier"],
-        interpreter=header["interpreter"],
-        created_at=header["created_at"],
-        used_at=header["used_at"],
-        runs=header["runs"],
-        generation=header["generation"],
-        size_bytes=header["size_bytes"],
-        bindings=Bindings(
-            names=tuple(header["names"]),
-            imports=header["imports"],
-            definitions=header["definitions"],
-            constants=header["constants"],
-        ),
-    )

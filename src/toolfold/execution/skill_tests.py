@@ -14,8 +14,8 @@ from toolfold.execution.calls import SHOW
 from toolfold.execution.overflow import render
 from toolfold.execution.plan import make_plan
 from toolfold.execution.recording import Replay
-from toolfold.execution.runtime import modules
 from toolfold.execution.skill_feed import Feed, Feeder, run_feed
+from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.sandbox import GuestModule, GuestOutcome, Modules

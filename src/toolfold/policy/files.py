@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from toolfold.config.config import Config
 from toolfold.config.files import read_file
-from toolfold.config.settings import Config
 from toolfold.errors import ConfigError
 from toolfold.policy.decide import Policy
 from toolfold.policy.rules import Rule, read_rules

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.skills.book import Book
 from toolfold.skills.folders import Root
 from toolfold.skills.library import Library

@@ -9,6 +9,7 @@ from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
 from mcp.shared.auth import OAuthMetadata
 from pydantic import ValidationError
 
+from toolfold.catalog.large import LargeParts, Sizes
 from toolfold.catalog.login.callback import listening
 from toolfold.catalog.login.exchange import ask
 from toolfold.catalog.login.logins import Login
@@ -19,7 +20,7 @@ from toolfold.config.servers import LoginOptions, ServerConfig
 from toolfold.errors import LoginFailed
 
 _METADATA_TIMEOUT_S: Final = 15.0
-_MOST_LISTED_BYTES: Final = 32 * 1024 * 1024
+_SIZES: Final = Sizes(result_bytes=5_000_000, large_result_bytes=5_000_000)
 
 
 async def log_in(
@@ -61,7 +62,7 @@ async def _ask(server: ServerConfig, provider: LoginProvider) -> Login | None:
 async def _connect(server: ServerConfig, provider: LoginProvider) -> BaseException | None:
     """Do what makes a server ask for a login. Return what went wrong, if anything did."""
     try:
-        streams = http_streams(server, provider, _ignore, max_message_bytes=_MOST_LISTED_BYTES)
+        streams = http_streams(server, provider, _ignore, parts=LargeParts(_SIZES))
         async with Client(streams, cache=None) as client:
             await client.list_tools()
     except (MCPError, ValidationError, OSError, httpx2.HTTPError, OAuthFlowError) as error:

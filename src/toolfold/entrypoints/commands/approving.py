@@ -7,8 +7,8 @@ from argparse import Namespace
 from datetime import UTC, datetime
 
 from toolfold.app import App, journal_of
+from toolfold.config.config import Config
 from toolfold.config.faults import shown
-from toolfold.config.settings import Config
 from toolfold.entrypoints.commands.local import print_result, with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import ConfigError

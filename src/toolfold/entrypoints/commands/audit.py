@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from toolfold.config.config import load_config
 from toolfold.config.database import is_damage
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.when import parse_since
 from toolfold.errors import NotFound, StoreError
 from toolfold.execution.audit import Signer, key_path, read_signer
 from toolfold.execution.exporting import lines
 from toolfold.execution.head import accept, head_path, last_entry, read_head
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.execution.runsdb import open_for_reading, read_journal
 from toolfold.execution.verifying import Fault, Verified, snapshot
 from toolfold.execution.verifying import verify as verify_log
 from toolfold.memory.transfer.files import NewFile
@@ -113,14 +113,15 @@ def export(arguments: Namespace) -> int:
     """Write the audit log as lines of JSON."""
     since = parse_since(arguments.since, now=time.time()) if arguments.since else 0.0
     path = _journal()
-    connection = open_for_reading(path)
-    if connection is None:
-        raise NotFound("There is no journal yet: nothing can be exported.")
-    try:
-        with closing(connection), snapshot(connection):
+
+    def written(connection: sqlite3.Connection) -> int:
+        with snapshot(connection):
             return _write(lines(connection, since=since), arguments.out)
-    except sqlite3.Error as error:
-        raise StoreError(f"The journal {path} cannot be read: {error}") from error
+
+    status = read_journal(path, written)
+    if status is None:
+        raise NotFound("There is no journal yet: nothing can be exported.")
+    return status
 
 
 def _write(exported: Iterator[str], out: str | None) -> int:

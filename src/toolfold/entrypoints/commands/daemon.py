@@ -26,7 +26,7 @@ _LONGEST_START_S: Final = 60.0
 
 def daemon(arguments: Namespace) -> int:
     """Be the daemon; relays start this."""
-    from toolfold.config.settings import load_config
+    from toolfold.config.config import load_config
     from toolfold.entrypoints.daemon.daemon import run_daemon
 
     reach = find_daemon()

@@ -8,9 +8,9 @@ import anyio
 from toolfold.app import App
 from toolfold.catalog.catalog import ServerStatus
 from toolfold.catalog.login.logins import login_state
+from toolfold.config.config import Config, current_directory, environment
 from toolfold.config.faults import shown
 from toolfold.config.servers import ServerFault
-from toolfold.config.settings import Config, current_directory, environment
 from toolfold.entrypoints.commands.probe import probe_relay
 from toolfold.entrypoints.install.drift import drift
 from toolfold.skills.models import SkillFault

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from toolfold.app import App
+from toolfold.config.config import Config, current_directory, environment, load_config
 from toolfold.config.serverfile import Surroundings, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
-from toolfold.config.settings import Config, current_directory, environment, load_config
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.savings_text import bar

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from toolfold.app import running_memories
-from toolfold.config.settings import environment, load_config
+from toolfold.config.config import environment, load_config
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.errors import BadInput
 from toolfold.relay.wire import LONGEST_LINE

@@ -6,8 +6,8 @@ import time
 from argparse import Namespace
 from datetime import UTC, datetime
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.entrypoints.http.keys import Key, Keys, LocalToken
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import anyio
 
 from toolfold.app import App, running_app, running_memories
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.commands import doctor as examination
 from toolfold.entrypoints.commands.options import config_of, written_options
 from toolfold.entrypoints.commands.trusting import trust_project

@@ -16,8 +16,8 @@ from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Login, Logins, login_state
 from toolfold.catalog.login.provider import is_private
 from toolfold.catalog.login.stored import client_request
+from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig, ServerFault
-from toolfold.config.settings import Config
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import ConfigError, NotFound
 

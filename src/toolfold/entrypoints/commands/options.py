@@ -3,7 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
-from toolfold.config.settings import Config, load_config, parse_overrides
+from toolfold.config.config import Config, load_config, parse_overrides
 
 
 def config_of(arguments: Namespace) -> Config:

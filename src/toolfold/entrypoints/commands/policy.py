@@ -4,9 +4,9 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.config.files import read_file
-from toolfold.config.settings import Config, load_config
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import Shelf
 from toolfold.errors import ConfigError, NotFound

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from toolfold.catalog.results import parse_text
+from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import Config, load_config
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput
 from toolfold.execution.concealing import Privacy

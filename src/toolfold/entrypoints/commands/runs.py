@@ -15,9 +15,17 @@ from toolfold.entrypoints.commands.runs_text import (
 )
 from toolfold.entrypoints.commands.when import show_moment
 from toolfold.errors import ConfigError, NotFound
-from toolfold.execution.runs import Call, Run, Text, find, newest
+from toolfold.execution.runs import Call, Kind, Run, Text, find, newest
 
 _VERBS = frozenset({"list", "show", "resume", "replay", "verify", "export"})
+_KINDS: dict[Kind, str] = {
+    "code": "",
+    "rehearsal": "dry run",
+    "direct": "one tool",
+    "request": "one tool, for a program",
+    "hook": "hook",
+}
+"""What people read; nothing for what most runs are."""
 
 _SHOWN_CODE_CHARS = 60
 _SHOWN_PROJECT_CHARS = 20
@@ -70,8 +78,12 @@ def _line(run: Run) -> str:
     code = shown(_first_line(run.code), max_chars=_SHOWN_CODE_CHARS)
     return (
         f"{run.id}  {show_moment(run.began_at)}  {project:<12}  {state_of(run):<9}"
-        f"  {run.call_count:>5} calls  {_progress(run)}{code}"
+        f"  {run.call_count:>5} calls  {_kind(run)}{_progress(run)}{code}"
     )
+
+
+def _kind(run: Run) -> str:
+    return f"[{kind}]  " if (kind := _KINDS[run.kind]) else ""
 
 
 def _progress(run: Run) -> str:
@@ -92,6 +104,7 @@ def _show_one(arguments: Namespace, run_id: str) -> int:
         return 0
     print(f"{run.id}  {show_moment(run.began_at)}  {state_of(run)}")
     for word, said in (
+        ("kind", _KINDS[run.kind]),
         ("project", run.origin.project),
         ("client", run.origin.client),
         ("session", run.start.session),
@@ -127,6 +140,7 @@ def _summary(run: Run) -> dict[str, object]:
         "id": run.id,
         "began_at": run.began_at,
         "state": state_of(run),
+        "kind": run.kind,
         "project": run.origin.project,
         "client": run.origin.client,
         "request": run.origin.request,

@@ -3,15 +3,13 @@
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from typing import Final, TypeVar
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
 from toolfold.config.processes import is_alive_since
-from toolfold.config.settings import load_config
-from toolfold.errors import StoreError
+from toolfold.execution import runsdb
 from toolfold.execution.runs import Run, Text
-from toolfold.execution.runsdb import open_for_reading
 
 _Found = TypeVar("_Found")
 
@@ -20,15 +18,7 @@ _SHOWN_LINE_CHARS: Final = 2_000
 
 def read_journal(read: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
     """Ask the journal; None if there is none."""
-    path = load_config().directories.data / "runs.db"
-    connection = open_for_reading(path)
-    if connection is None:
-        return None
-    try:
-        with closing(connection):
-            return read(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"The journal {path} cannot be read: {error}") from error
+    return runsdb.read_journal(load_config().directories.data / "runs.db", read)
 
 
 def state_of(run: Run) -> str:

@@ -1,23 +1,20 @@
 """`toolfold savings`: what the ledger says, read from the journal."""
 
 import json
-import sqlite3
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from toolfold.config.settings import load_config
+from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.when import parse_since
-from toolfold.errors import StoreError
 from toolfold.execution.accounts import Accounts, read_accounts
 from toolfold.execution.ledger import Account, Sums, sums, uses
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.execution.runsdb import read_journal
 
 
 def savings(arguments: Namespace) -> int:
@@ -41,14 +38,7 @@ def savings(arguments: Namespace) -> int:
 
 def _read() -> Accounts:
     path = load_config().directories.data / "runs.db"
-    connection = open_for_reading(path)
-    if connection is None:
-        return Accounts(all=(), cut=0)
-    try:
-        with closing(connection):
-            return read_accounts(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"The journal {path} cannot be read: {error}") from error
+    return read_journal(path, read_accounts) or Accounts(all=(), cut=0)
 
 
 def _print(accounts: Sequence[Account], cut: int, by: str | None, price: Price) -> None:

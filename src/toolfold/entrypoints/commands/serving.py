@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from toolfold.app import running_app, running_shared
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.commands.daemon import (
     ask_daemon,
     find_daemon,

@@ -5,9 +5,10 @@ import json
 from argparse import Namespace
 from datetime import UTC, datetime
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
-from toolfold.execution.sessions import SessionInfo, Sessions, sessions_of
+from toolfold.execution.sessioninfo import SessionInfo
+from toolfold.execution.sessions import Sessions, sessions_of
 
 _SHOWN_NAMES_CHARS = 60
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.app import App
-from toolfold.config.settings import environment
+from toolfold.config.config import environment
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput, NotFound

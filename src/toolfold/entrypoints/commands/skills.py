@@ -7,8 +7,8 @@ from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.errors import BadInput, StoreError
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill, SkillFault

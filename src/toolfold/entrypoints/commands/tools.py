@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from toolfold.catalog.listing import ListingCache, write_whole
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.tool import Tool
+from toolfold.config.config import Config, deciding_files
 from toolfold.config.servers import ServerConfig, config_hash
-from toolfold.config.settings import Config, deciding_files
 from toolfold.entrypoints.commands.kept_search import as_kept, path_of, print_hits
 from toolfold.entrypoints.commands.options import config_of
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from toolfold.config.config import load_config
 from toolfold.config.paths import find_project, project_server_file
 from toolfold.config.serverfile import outline_servers
-from toolfold.config.settings import load_config
 from toolfold.config.trust import Trust
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError

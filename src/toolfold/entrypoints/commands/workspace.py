@@ -13,8 +13,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
+from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.config.settings import load_config
 from toolfold.errors import BadInput, NotFound
 from toolfold.workspace.descent import Status
 from toolfold.workspace.usage import Quota

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolfold.config.settings import Config, load_config, parse_overrides
+from toolfold.config.config import Config, load_config, parse_overrides
 from toolfold.config.wanted import variables_named
 from toolfold.errors import ConfigError
 

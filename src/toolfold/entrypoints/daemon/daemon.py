@@ -18,8 +18,8 @@ from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 from toolfold import __version__
 from toolfold.app import Shared, running_shared
 from toolfold.catalog.orphans import Children, end_orphans
+from toolfold.config.config import Config
 from toolfold.config.files import replace_file
-from toolfold.config.settings import Config
 from toolfold.entrypoints.daemon.clients import Clients
 from toolfold.entrypoints.daemon.reception import Reception
 from toolfold.entrypoints.daemon.worlds import Worlds

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
 from toolfold.errors import ToolfoldError

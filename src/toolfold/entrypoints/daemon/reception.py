@@ -18,7 +18,7 @@ from mcp.server import Server
 
 from toolfold import __version__
 from toolfold.app import App, Shared
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.daemon.client_place import ClientPlace
 from toolfold.entrypoints.daemon.clients import Client, Clients
 from toolfold.entrypoints.daemon.hooks import HookServer

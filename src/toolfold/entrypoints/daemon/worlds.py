@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolfold.app import App, Shared, running_app
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.errors import StoreError
 
 _log = logging.getLogger(__name__)

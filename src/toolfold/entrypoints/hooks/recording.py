@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.hooks.notes import SESSION_TAG
 from toolfold.jsontypes import Json
 from toolfold.memory.memories import Memories, Place

@@ -7,8 +7,8 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
+from toolfold.config.config import Config
 from toolfold.config.hooks import HookSettings
-from toolfold.config.settings import Config
 from toolfold.embedding import Embedder
 from toolfold.entrypoints.hooks.cost import Asked, book, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolfold.app import App, running_app
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.http.callers import CALLER, Caller, Refused
 from toolfold.entrypoints.http.guard import refused
 from toolfold.entrypoints.http.stack import mcp_endpoint

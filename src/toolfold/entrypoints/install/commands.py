@@ -5,9 +5,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from toolfold.config.config import current_directory, environment
 from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import Directories
-from toolfold.config.settings import current_directory, environment
 from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
 from toolfold.entrypoints.install.describe import describe_fold, describe_unfold
 from toolfold.entrypoints.install.diffs import diff

@@ -6,7 +6,7 @@ from typing import Any
 from toolfold import __version__
 from toolfold.catalog.listing import write_whole
 from toolfold.catalog.names import module_names
-from toolfold.config.settings import current_directory, deciding_files, environment, load_config
+from toolfold.config.config import current_directory, deciding_files, environment, load_config
 from toolfold.errors import ToolfoldError
 from toolfold.relay.manifest import as_manifest, base_environ, file_states, manifest_path
 from toolfold.relay.surface import built_in_answers

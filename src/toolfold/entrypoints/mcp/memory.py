@@ -13,7 +13,7 @@ from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
 from toolfold.app import guest_place
-from toolfold.config.settings import Config
+from toolfold.config.config import Config
 from toolfold.entrypoints.mcp.lines import CallTool
 from toolfold.entrypoints.mcp.progress import Progress
 from toolfold.errors import NotFound, ToolfoldError

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 
 from toolfold import __version__
 from toolfold.catalog.listing import write_whole
-from toolfold.config.settings import Config, deciding_files
+from toolfold.config.config import Config, deciding_files
 from toolfold.entrypoints.mcp.lines import initialization_options
 from toolfold.relay.manifest import as_manifest, file_states, manifest_path
 from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS

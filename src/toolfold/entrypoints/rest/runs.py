@@ -2,8 +2,8 @@
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio.to_thread
@@ -18,9 +18,9 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.entrypoints.rest.schemas import schema_of
-from toolfold.errors import NotFound, StoreError
+from toolfold.errors import NotFound
 from toolfold.execution.runs import Call, Ending, Run, find, newest
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.execution.runsdb import read_journal
 from toolfold.jsontypes import Json, JsonObject
 
 _Read = TypeVar("_Read")
@@ -28,6 +28,7 @@ _MOST: Final = 500
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SUMMARY: Final[JsonObject] = {
     "id": _TEXT,
+    "kind": _TEXT,
     "began_at": {"type": "number"},
     "client": _TEXT,
     "project": _TEXT,
@@ -147,6 +148,7 @@ def _own(visit: Visit) -> str | None:
 def _summary(run: Run) -> JsonObject:
     return {
         "id": run.id,
+        "kind": run.kind,
         "began_at": run.began_at,
         "client": run.origin.client,
         "project": run.origin.project,
@@ -161,14 +163,4 @@ async def _read(visit: Visit, read: Callable[[sqlite3.Connection], _Read]) -> _R
     """Ask the journal from a thread; None if there is none."""
     path = visit.app.config.directories.data / "runs.db"
 
-    def ask() -> _Read | None:
-        connection = open_for_reading(path)
-        if connection is None:
-            return None
-        try:
-            with closing(connection):
-                return read(connection)
-        except sqlite3.Error as error:
-            raise StoreError(f"The journal cannot be read: {error}") from error
-
-    return await anyio.to_thread.run_sync(ask)
+    return await anyio.to_thread.run_sync(partial(read_journal, path, read))

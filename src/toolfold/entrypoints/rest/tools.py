@@ -19,7 +19,7 @@ from toolfold.entrypoints.rest.registry import Registry, category_of, described,
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.concealing import Concealing
 from toolfold.execution.guarding import refuse_denied
-from toolfold.execution.journal import JournaledCall, JournaledRun
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
