@@ -69,6 +69,7 @@ from toolfold.memory.usage import Usage
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.policy.files import PolicyFiles
+from toolfold.privacy.detect import masked
 from toolfold.privacy.vaults import Vaults
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
@@ -161,6 +162,7 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
             sizes=sizes,
         )
         upstream.on_connected = children.note
+        upstream.cover_words = masked
         return upstream
 
     upstreams = UpstreamPool(make)

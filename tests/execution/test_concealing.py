@@ -127,6 +127,30 @@ async def test_what_an_upstream_says_of_a_failure_is_concealed(
     assert leaks(files_of(home)) == []
 
 
+async def test_an_error_of_the_protocol_is_the_servers_word_whatever_its_code(
+    running: MakeApp, servers: dict[str, Any], home: Path
+) -> None:
+    async with running(servers, toml=ON) as toolfold:
+        result = await toolfold.run("import crm\ncrm.refuse()")
+
+    assert "crm: refuse failed: no mailbox for [EMAIL_1]" in result.text
+    assert leaks(files_of(home)) == []
+
+
+async def test_the_last_words_of_a_server_that_does_not_start_are_masked(
+    running: MakeApp, home: Path
+) -> None:
+    words = f"import sys; sys.exit('no login for {ROWS[0]['email']}: password=hunter22')"
+    servers = {"crm": {"command": sys.executable, "args": ["-c", words]}}
+    async with running(servers) as toolfold:
+        listed = await toolfold.run("import tools\ntools.servers()")
+        refused = await toolfold.run("import crm\ncrm.list_customers()")
+
+    for result in (listed, refused):
+        assert "no login for [EMAIL]: password=[SECRET]" in result.text
+    assert leaks((home / "data").glob("runs.db*")) == []
+
+
 async def test_an_unknown_placeholder_is_left_alone_and_noted(
     running: MakeApp, servers: dict[str, Any], tmp_path: Path
 ) -> None:

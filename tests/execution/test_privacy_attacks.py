@@ -19,8 +19,15 @@ sys.path.insert(0, str(ROOT / "tests" / "servers"))
 
 from people import ROWS, SECRETS, SHORT
 
-SETTINGS = '[privacy]\nmode = "on"\n[servers.stranger]\nreceives = []\n'
-HEAD = "import crm, mailer, stranger\nrow = crm.list_customers()[0]\nsecret = row['email']\n"
+SETTINGS = """
+[privacy]
+mode = "on"
+[servers.stranger]
+receives = []
+[servers.plain]
+privacy = "off"
+"""
+HEAD = "import crm, mailer, plain, stranger\nrow = crm.list_customers()[0]\nsecret = row['email']\n"
 
 ATTEMPTS = {
     "prints it": "print(secret)\nsecret",
@@ -58,6 +65,14 @@ ATTEMPTS = {
     "invisible signs": "mailer.echo(value='\\u200b'.join(secret), other=secret + '\\u202e')",
     "a path in the arguments": "mailer.echo(value='[EMAIL_1]/../[EMAIL_2]', other='%5BEMAIL_1%5D')",
     "somebody who may not receive it": "stranger.echo(value=secret)",
+    "an echo of somebody who hides nothing": "plain.echo(value=secret, other=f'x{secret}')",
+    "the same, of what is short": "plain.echo(value=crm.short())",
+    "a large echo of what is short": (
+        "name = crm.short()['customer']['first_name']\n"
+        "told = mailer.echo(value=f'for {name} ', other='x y ' * 100_000)\n"
+        "with open(told['path']) as f:\n    print(f.read(99))"
+    ),
+    "what somebody who hides nothing fails with": "plain.fail(value=row)",
     "the same, hidden deep": "stranger.echo(value={'a': [{'b': ['x ' + secret.lower()]}]})",
     "the same, as a key": "stranger.echo(value={secret: 1})",
     "the same, through a friend": "stranger.echo(value=mailer.echo(value=row))",
@@ -118,7 +133,7 @@ def said(result: Any) -> bytes:
 
 @pytest.fixture
 def servers(tmp_path: Path) -> dict[str, Any]:
-    names = ("crm", "mailer", "stranger")
+    names = ("crm", "mailer", "plain", "stranger")
     return {name: test_server("people", tmp_path / f"{name}.jsonl") for name in names}
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from support import SHARED_DATA
@@ -122,9 +123,188 @@ def test_personal_keys_of_real_servers_are_known() -> None:
     assert len(missed) <= len(wanted) // 10, missed
 
 
+ANSWERS: list[tuple[Json, int]] = [
+    (
+        {
+            "FirstName": "Ada",
+            "LastName": "King",
+            "MailingStreet": "12 Acacia Ave",
+            "MailingPostalCode": "SW1 1AA",
+        },
+        4,
+    ),
+    (
+        {
+            "properties": {
+                "firstname": "Ada",
+                "lastname": "King",
+                "phone": "12345678",
+                "zip": "10115",
+            }
+        },
+        4,
+    ),
+    (
+        {
+            "billing_details": {
+                "name": "Ada King",
+                "address": {"line1": "12 Acacia", "postal_code": "10115", "city": "Berlin"},
+                "email": None,
+            }
+        },
+        3,
+    ),
+    ({"shipping": {"name": "Ada King", "address": {"line1": "12 Acacia"}}}, 2),
+    ({"default_address": {"address1": "12 Acacia", "name": "Ada King", "zip": "10115"}}, 3),
+    ({"names": [{"displayName": "Ada King", "givenName": "Ada", "familyName": "King"}]}, 3),
+    (
+        {
+            "profile": {
+                "real_name": "Ada King",
+                "display_name": "Ada",
+                "real_name_normalized": "Ada King",
+            }
+        },
+        3,
+    ),
+    (
+        {
+            "fields": {
+                "assignee": {"displayName": "Ada King", "accountId": "5b10"},
+                "reporter": {"displayName": "Bob Stone"},
+            }
+        },
+        2,
+    ),
+    ({"requester": {"name": "Ada King", "id": 1}}, 1),
+    ({"Full Name": "Ada King", "Contact Name": "Bob Stone"}, 2),
+    (
+        {
+            "attendees": [{"displayName": "Ada King", "responseStatus": "ok"}],
+            "organizer": {"displayName": "Bob Stone"},
+        },
+        2,
+    ),
+    (
+        {
+            "vorname": "Ada",
+            "nachname": "König",
+            "strasse": "Lange Str. 3",
+            "plz": "10115",
+            "telefon": "030 123456",
+            "geburtsdatum": "1990-01-02",
+        },
+        6,
+    ),
+    (
+        {
+            "nom": "Roi",
+            "prenom": "Ada",
+            "adresse": "3 rue Longue",
+            "code_postal": "75001",
+            "telephone": "0123456789",
+        },
+        5,
+    ),
+    (
+        {
+            "nombre": "Ada",
+            "apellidos": "Rey",
+            "direccion": "Calle Larga 3",
+            "codigo_postal": "28001",
+            "telefono": "912345678",
+        },
+        5,
+    ),
+    (
+        {
+            "nome": "Ada",
+            "cognome": "Re",
+            "indirizzo": "Via Lunga 3",
+            "cap": "00100",
+            "telefono": "061234567",
+        },
+        5,
+    ),
+    ({"voornaam": "Ada", "achternaam": "Koning", "straat": "Lange 3", "postcode": "1011AB"}, 4),
+    ({"user": {"name": "Ada King", "login": "ada"}}, 1),
+    ({"author": "Ada King", "title": "x"}, 1),
+    ({"author": {"name": "Ada King", "email": "ada@x.org"}}, 2),
+    ({"commit": {"committer": {"name": "Ada King", "date": "2020"}}}, 1),
+    ({"owner": "Ada King"}, 1),
+    ({"contact": {"name": "Ada", "company": "X"}}, 1),
+    ({"doctor_name": "Ada King", "patient": "Bob Stone"}, 2),
+    ({"signer": {"name": "Ada King"}, "witness": {"name": "Bob Stone"}}, 2),
+    (
+        {
+            "from": {"name": "Ada King", "address": "ada@x.org"},
+            "to": [{"name": "Bob Stone", "address": "bob@x.org"}],
+        },
+        4,
+    ),
+    ({"customerName": "Ada King", "customerAddress": "12 Acacia Ave"}, 2),
+    ({"address": "12 Acacia Ave, London", "name": "Ada King"}, 2),
+    ({"addr": "12 Acacia Ave", "street": "Acacia"}, 2),
+    ({"emp_first": "Ada", "emp_last": "King"}, 2),
+    ({"first": "Ada", "last": "King", "title": "Ms"}, 2),
+    ({"fname": "Ada", "lname": "King"}, 2),
+    ({"name": {"first": "Ada", "last": "King"}}, 2),
+    ({"name": {"given": ["Ada"], "family": "King"}, "birthDate": "1990-01-02"}, 3),
+    ({"dob": "1990-01-02", "name": "Ada"}, 2),
+    ({"passengers": [{"name": "KING/ADA MS", "seat": "1A"}]}, 1),
+    ({"contactPerson": "Ada King", "contact_person": "Bob Stone"}, 2),
+    ({"host": {"name": "Ada King", "id": 4}}, 1),
+    ({"reviewer_name": "Ada King"}, 1),
+    ({"employee": {"manager": "Bob Stone", "name": "Ada"}}, 2),
+    ({"姓名": "王伟", "电话": "13812345678", "地址": "北京"}, 3),
+    ({"фио": "Иван Иванов", "телефон": "+7 912 345-67-89"}, 2),
+    (
+        {
+            "billing_address_1": "12 Acacia",
+            "billing_address_line_1": "x 12",
+            "home_phone": "1234567",
+        },
+        3,
+    ),
+    ({"emergency_contact_name": "Ada King", "emergency_contact_phone": "1234567"}, 2),
+    ({"mother_maiden_name": "King", "place_of_birth": "Berlin"}, 1),
+    ({"primary_contact": "Ada King"}, 1),
+    ({"sender": "Ada King", "recipient": "Bob Stone"}, 2),
+    ({"speaker": "Ada King", "host_name": "srv-1.local"}, 1),
+    ({"created_by": "Ada King", "assignees": ["Ada King", "Bob Stone"]}, 3),
+    ({"displayName": "Ada King", "mail": "ada@x.org"}, 2),
+]
+"""As services of several countries answer, and how many values of each are a person's."""
+
+
+def test_persons_are_known_by_the_keys_of_many_services() -> None:
+    missed: list[Json] = []
+    for answer, count in ANSWERS:
+        found = re.findall(r"\[[A-Z_]+_[0-9.]+\]", json.dumps(Vault().conceal(answer)))
+        missed += [answer] * max(0, count - len(found))
+
+    assert len(missed) <= sum(count for _, count in ANSWERS) // 20, missed
+
+
+def test_a_rule_may_name_a_key_in_any_script() -> None:
+    rules = FieldRules([FieldRule("客户.编号", "CUSTOMER"), FieldRule("kunde.größe", "SIZE")])
+
+    assert Vault().conceal({"客户": {"编号": "a-1"}, "Kunde": {"Größe": 3}}, fields=rules) == {
+        "客户": {"编号": "[CUSTOMER_1]"},
+        "Kunde": {"Größe": "[SIZE_1]"},
+    }
+
+
 @pytest.mark.parametrize(
     "value",
     [
+        {"first": "2020-01-01", "last": "page-9", "from": "New York", "to": "Los Angeles"},
+        {
+            "host": {"name": "web-1"},
+            "http_client": "Mozilla Firefox",
+            "address": "0x7f",
+            "city": "x",
+        },
         {"cell": "A1", "pin": 4, "pan": "left", "mail": "on", "state": "open", "owner": "octocat"},
         {"user": {"title": "Senior Engineer", "id": 7}, "assignee": "u-77"},
         {"emails_mode": "merge", "file_name": "Ada King.txt", "page_token": "abc"},

@@ -158,6 +158,50 @@ def test_a_name_that_came_by_a_field_is_found_in_texts_from_then_on() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"Dear\nAda King",
+        "?q=Ada%20King&x=1",
+        "Ada_King.pdf",
+        "report_Ada King_2",
+        r"C:\Users\ninaking77",
+    ],
+)
+def test_a_known_value_is_found_behind_escapes_and_beside_underscores(text: str) -> None:
+    vault = Vault()
+    vault.conceal({"first_name": "ninaking77", "full_name": "Ada King"})
+
+    concealed = vault.conceal(text)
+
+    assert "king" not in str(concealed).lower()
+    assert vault.reveal(concealed).value == text
+
+
+@pytest.mark.parametrize("short", ["Voß", "İz", "\u0131b"])
+@pytest.mark.parametrize("around", ["for {}!", r"\n{}", "_{}_"])
+def test_a_short_value_that_was_sent_is_found_in_the_answer_whatever_its_letters(
+    short: str, around: str
+) -> None:
+    vault = Vault()
+    sent = vault.reveal(vault.conceal({"first_name": short}))
+
+    answer = vault.conceal(around.format(short), again=sent.unfindable)
+
+    assert answer == around.format("[NAME_1]")
+
+
+def test_a_number_is_found_where_it_is_a_text_and_the_other_way_round() -> None:
+    vault = Vault()
+
+    row: Json = {"phone": 4930123456, "a": "4930123456", "tel": "4930654321", "b": 4930654321}
+
+    concealed = vault.conceal(row)
+
+    assert "4930" not in json.dumps(concealed)
+    assert vault.reveal(concealed).value == row
+
+
 def test_a_value_is_found_before_the_place_that_gave_it_away_too() -> None:
     assert Vault().conceal(
         ["467 3395", "phone 467 3395", 442079460958, {"phone": 442079460958}]

@@ -1,7 +1,9 @@
 """Customers from one server into another, by an agent that never sees who they are."""
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,7 @@ def leaked(content: bytes) -> set[str]:
 
 
 def received(path: Path) -> list[Any]:
-    return [json.loads(line)["arguments"] for line in path.read_text().splitlines()]
+    return [json.loads(line).get("arguments") for line in path.read_text().splitlines()]
 
 
 def test_customers_are_moved_and_nobody_but_the_servers_sees_them(
@@ -96,9 +98,13 @@ def test_customers_are_moved_and_nobody_but_the_servers_sees_them(
     assert "mailer may not receive" in client.run(REFUSED)
     assert not (tmp_path / "mailer.jsonl").exists()
     assert "[NAME_2]" in client.run(LARGE)
-    client.ask("tools/call", name="crm__letter", arguments={})
-    client.ask("prompts/get", name="crm__greet", arguments={"who": "[NAME_1]"})
-    client.ask("resources/read", uri="toolfold://crm/people://customers")
+    letter = client.ask("tools/call", name="crm__letter", arguments={})
+    assert "Dear [NAME_1],\\nwe could not reach you at [PHONE_1]." in json.dumps(letter["result"])
+    greeting = client.ask("prompts/get", name="crm__greet", arguments={"who": "[NAME_1]"})
+    assert "Greet [NAME_1], who is [EMAIL_1]." in json.dumps(greeting["result"])
+    assert {"who": ROWS[0]["name"]} in received(tmp_path / "crm.jsonl")
+    resource = client.ask("resources/read", uri="toolfold://crm/people://customers")
+    assert "[NAME_3]" in json.dumps(resource["result"])
 
     # Another day: placeholders, variables and files are still good for the same.
     kill(user.daemon())
@@ -122,6 +128,12 @@ def examine(client: Wire, user: User) -> None:
     files = [path for path in user.home.rglob("*") if path.is_file()]
     names = {path.name for path in files}
     assert {"runs.db", "vaults.db", "moved.json"} <= names
+    with closing(sqlite3.connect(user.home / "data" / "runs.db")) as journal:
+        reveals = journal.execute("SELECT DISTINCT upstream, kind FROM reveals").fetchall()
+    assert set(reveals) == {
+        *(("billing", kind) for kind in ("NAME", "EMAIL", "PHONE")),
+        *(("crm", kind) for kind in ("NAME", "EMAIL")),
+    }
     assert {str(path): found for path in files if (found := leaked(path.read_bytes()))} == {}
 
 

@@ -54,6 +54,7 @@ TOOLS = [
     tool("put", {}, row=ANY),
     tool("erase", {"destructiveHint": True}, who=TEXT),
     tool("page", READS),
+    tool("refuse", READS),
 ]
 
 
@@ -137,7 +138,7 @@ def answer(name: str, given: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     text = value if isinstance(value, str) else json.dumps(value)
-    return {"content": [{"type": "text", "text": text}]}
+    return {"content": [{"type": "text", "text": text, "_meta": {"of": ROWS[1]["name"]}}]}
 
 
 def main(received: Path) -> None:
@@ -148,7 +149,11 @@ def main(received: Path) -> None:
         if request["method"] in {"tools/call", "resources/read", "prompts/get"}:
             with received.open("a") as file:
                 file.write(json.dumps(request["params"], ensure_ascii=False) + "\n")
-        reply = {"jsonrpc": "2.0", "id": request["id"], "result": result(request)}
+        reply = {"jsonrpc": "2.0", "id": request["id"]}
+        if request.get("params", {}).get("name") == "refuse":
+            reply["error"] = {"code": -32000, "message": f"no mailbox for {ROWS[0]['email']}"}
+        else:
+            reply["result"] = result(request) | {"_meta": {"asked": ROWS[0]["email"]}}
         print(json.dumps(reply), flush=True)
 
 

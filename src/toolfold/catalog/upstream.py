@@ -60,6 +60,9 @@ class _Interrupted(UpstreamUnavailable):
 class Upstream:
     """An MCP server that we call."""
 
+    cover_words: Callable[[str], str] = staticmethod(str)
+    """Takes out of what it says of a failure what no model may see."""
+
     def __init__(  # noqa: PLR0913  # the composition root hands it every part
         self,
         config: ServerConfig,
@@ -251,7 +254,8 @@ class Upstream:
             )
         if is_too_long(error.message):
             return self._too_long(name, "It was done all the same.")
-        if error.code == types.CONNECTION_CLOSED or error.message == "Session terminated":
+        # Servers use the code of a closed connection for faults of their own, too.
+        if error.message in {"Connection closed", "Session terminated"}:
             self._lose()
             if self._line.has_overflowed:
                 return self._too_long(name, "That ended the connection, for other calls too.")
@@ -382,7 +386,7 @@ class Upstream:
             tools = tuple([tool async for tool in _pages(client)])
         except (MCPError, ValidationError, RuntimeError) as error:
             unusable = f"its list of tools is not usable: {first_line(error)}"
-            self.fault = self._refusal() or unusable
+            self.fault = self._refusal() or self.cover_words(unusable)
         else:
             self._is_fresh = True
             self.fault = None
@@ -406,7 +410,7 @@ class Upstream:
     def _describe(self, error: BaseException) -> str:
         directory = self.config.cwd or self._start.directory
         trouble = Trouble(self.config, self._line, directory, self._connect_timeout_s)
-        return trouble.of(error) or self._refusal() or first_line(error)
+        return self.cover_words(trouble.of(error) or self._refusal() or first_line(error))
 
     def _refusal(self) -> str | None:
         """Say why the server refuses us and what to do, if its last answer was a refusal."""

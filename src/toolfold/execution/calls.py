@@ -27,7 +27,6 @@ from toolfold.errors import (
 from toolfold.execution import caching
 from toolfold.execution.caching import Cache, Caching
 from toolfold.execution.concealing import Concealing, Outgoing
-from toolfold.execution.decisions import Revealed
 from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.guarding import Guard, facts_of, facts_of_offer
 from toolfold.execution.journaled import JournaledCall, JournaledRun
@@ -196,7 +195,7 @@ class Calls:
             return stands_in
         if not tool.listed.read_only:
             journaled.intend()
-        self._note_revealed(tool.server, journaled, outgoing)
+        journaled.reveal(tool.server, outgoing.kinds)
         self._under_way += 1
         try:
             return await self._answer(tool, outgoing, _origin(journaled))
@@ -205,8 +204,8 @@ class Calls:
 
     async def _answer(self, tool: Tool, outgoing: Outgoing, origin: str) -> Json:
         keep = self._following.keep(tool.server, origin, self._keeping)
-        keep = self.concealing.keep(tool.server, keep)
-        with self.concealing.errors(tool.server, outgoing):
+        keep = self.concealing.keep(tool.server, keep, outgoing)
+        async with self.concealing.errors(tool.server, outgoing):
             async with self._turn_of(tool):
                 answer = await self._catalog.call(
                     tool, outgoing.arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
@@ -216,13 +215,6 @@ class Calls:
         self._catalog.observe(tool, Answer(value, answer.size))
         await self._following.learn(tool.server, origin, value, answer.size)
         return value
-
-    def _note_revealed(self, server: str, journaled: JournaledCall, outgoing: Outgoing) -> None:
-        """Write down that a server is about to be sent personal data: of which kind, never what."""
-        for kind, count in (outgoing.kinds or {}).items():
-            self._journaled.reveal(
-                Revealed(position=journaled.position, upstream=server, kind=kind, count=count)
-            )
 
     async def _admitted(
         self,
@@ -283,10 +275,10 @@ class Calls:
         facts = facts_of_offer(self._catalog.servers, server)
         if not await self._admitted(facts, journaled, outgoing, has_schema=False):
             return {}
-        self._note_revealed(server, journaled, outgoing)
+        journaled.reveal(server, outgoing.kinds)
         keep = self._following.keep(server, _origin(journaled), self._keeping)
-        keep = self.concealing.keep(server, keep)
-        with self.concealing.errors(server, outgoing):
+        keep = self.concealing.keep(server, keep, outgoing)
+        async with self.concealing.errors(server, outgoing):
             value = await self._discovery.read(outgoing.arguments, keep=keep.blob, ask=self.ask)
             await self._keeping.save_blobs()
         value = await self.concealing.conceal(server, value, _LONG, sent=outgoing)

@@ -1,8 +1,8 @@
 """Personal data at the border: real values go out to upstreams, placeholders come in."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -20,11 +20,9 @@ from toolfold.privacy.fields import FieldRule, FieldRules
 from toolfold.privacy.vault import Vault
 from toolfold.privacy.vaults import Vaults
 
-OnReveal = Callable[[str, Mapping[str, int]], None]
-"""Told of each call that is sent real values: of which tool, and how many of each kind."""
-
 _SHORT_CHARS: Final = 16_384  # a thread costs more than to look through fewer
 _SHOWN: Final = 5
+_UNSAID: Final = "application/octet-stream"
 
 
 class Privacy:
@@ -87,9 +85,8 @@ class _Opaque:
 class Concealing:
     """Conceals and reveals for one run. Where nothing is concealed it does nothing."""
 
-    def __init__(self, privacy: Privacy, on_reveal: OnReveal = lambda _tool, _kinds: None) -> None:
+    def __init__(self, privacy: Privacy) -> None:
         self._privacy = privacy
-        self._on_reveal = on_reveal
         self._opened: Vault | None = None
         self._unknown: dict[str, str] = {}
 
@@ -106,17 +103,23 @@ class Concealing:
         if not self._privacy.is_on or not self._privacy.is_upstream(server):
             return Outgoing(arguments)
         allowed = self._privacy.receives(server)
-        revealed = (await self._vault()).reveal(arguments, allowed_kinds=allowed)
+        vault = await self._vault()
+        revealed = vault.reveal_known(arguments, allowed_kinds=allowed)
+        if revealed is None:
+            reveal = partial(vault.reveal, arguments, allowed_kinds=allowed)
+            revealed = await anyio.to_thread.run_sync(reveal)
         if revealed.refused:
             raise _refused(name, server, revealed.refused)
         self._unknown |= dict.fromkeys(revealed.unknown, name)
         assert isinstance(revealed.value, dict)  # noqa: S101
         return Outgoing(revealed.value, revealed.revealed, revealed.unfindable)
 
-    def note(self, name: str, outgoing: "Outgoing") -> None:
-        """Tell of real values that are about to be sent."""
-        if outgoing.kinds:
-            self._on_reveal(name, outgoing.kinds)
+    def covers(self, server: str, sent: "Outgoing | None" = None) -> bool:
+        """Whether a server's answer to what it was sent is concealed.
+
+        One whose answers are not would say what it was just sent, if that was not.
+        """
+        return self._privacy.conceals(server) or bool(sent and sent.kinds)
 
     async def conceal(
         self, server: str, value: Json, size: int, *, sent: "Outgoing | None" = None
@@ -128,28 +131,29 @@ class Concealing:
         Raises:
             ToolFailed: It could not be concealed, so nobody gets it.
         """
-        if server not in self._privacy.concealed:
+        if not self.covers(server, sent):
             return value
         vault = await self._vault()
         conceal = self._concealer(sent)
         lined = isinstance(value, str) and "\n" in value and ("{" in value or "[" in value)
         with _told(server):
-            if size <= _SHORT_CHARS and not lined:
+            sought = sum(len(str(each.value)) for each in sent.unfindable) if sent else 0
+            if size + sought <= _SHORT_CHARS and not lined:
                 is_known, concealed = vault.conceal_known(value, **conceal.keywords)
                 if is_known:
                     return _unwrapped(concealed)
             return await anyio.to_thread.run_sync(_concealed, conceal, value)
 
-    def keep(self, server: str, keep: Keep) -> Keep:
+    def keep(self, server: str, keep: Keep, sent: "Outgoing | None" = None) -> Keep:
         """Return who takes what is no value, concealed where that can be."""
-        return _Covering(keep, self, server) if server in self._privacy.concealed else keep
+        return _Covering(keep, self, server, sent) if self.covers(server, sent) else keep
 
-    def cover(self, server: str) -> Cover | None:
+    def cover(self, server: str, sent: "Outgoing | None" = None) -> Cover | None:
         """Return what conceals a text that an upstream sent as a file; None if nothing does."""
-        return self.covered if server in self._privacy.concealed else None
+        return partial(self.covered, sent=sent) if self.covers(server, sent) else None
 
-    @contextmanager
-    def errors(self, server: str, sent: "Outgoing | None" = None) -> Iterator[None]:
+    @asynccontextmanager
+    async def errors(self, server: str, sent: "Outgoing | None" = None) -> AsyncIterator[None]:
         """Conceal what errors say that leave this context: they are an upstream's words.
 
         `sent` is what it was sent for that.
@@ -157,9 +161,9 @@ class Concealing:
         try:
             yield
         except ToolfoldError as error:
-            if server not in self._privacy.concealed:
+            if not self.covers(server, sent):
                 raise
-            raise self._concealed_error(server, error, sent) from None
+            raise await self._concealed_error(server, error, sent) from None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -175,27 +179,29 @@ class Concealing:
             self._opened = await self._privacy.vault()
         return self._opened
 
-    def covered(self, chunks: Chunks) -> Iterator[bytes]:
+    def covered(self, chunks: Chunks, *, sent: "Outgoing | None" = None) -> Iterator[bytes]:
         """Yield a text concealed, piece by piece. To be used in a thread, once a call was made."""
-        return covered(chunks, self._concealer())
+        return covered(chunks, self._concealer(sent))
 
-    def conceal_words(self, text: str) -> str:
-        """Conceal a short text, once a call was made."""
+    def conceal_mime_type(self, mime_type: str) -> str:
+        """Return what a file is, once a call was made; nothing of it if it says of whom it is."""
         assert self._opened is not None  # noqa: S101
-        return self._opened.conceal_text(text)
+        is_known, concealed = self._opened.conceal_known(mime_type)
+        return str(concealed) if is_known else _UNSAID
 
     def _concealer(self, sent: "Outgoing | None" = None) -> "partial[Json]":
         assert self._opened is not None  # noqa: S101
         again = sent.unfindable if sent else ()
         return partial(self._opened.conceal, fields=self._privacy.rules, again=again)
 
-    def _concealed_error(
+    async def _concealed_error(
         self, server: str, error: ToolfoldError, sent: "Outgoing | None"
     ) -> ToolfoldError:
         if self._opened is None:
             return error  # the vault's own: nothing was sent
         try:
-            return type(error)(str(self._concealer(sent)(str(error))))
+            said = str(error)
+            return type(error)(str(await self.conceal(server, said, len(said), sent=sent)))
         except ToolfoldError as trouble:
             return ToolFailed(
                 f"A call of {server} failed, and what it said could not be concealed: {trouble}"
@@ -207,7 +213,7 @@ class Outgoing:
     """Arguments on their way to an upstream, and how many values of each kind are revealed."""
 
     arguments: JsonObject
-    kinds: Mapping[str, int] | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
     unfindable: tuple[Hidden, ...] = ()
     """Values to look for in the answer, because nothing finds them by themselves."""
 
@@ -215,15 +221,19 @@ class Outgoing:
 class _Covering:
     """Conceals what is kept of one call's answer. Images and other binaries stay as they are."""
 
-    def __init__(self, keep: Keep, concealing: Concealing, server: str) -> None:
+    def __init__(
+        self, keep: Keep, concealing: Concealing, server: str, sent: Outgoing | None
+    ) -> None:
+        self._covered = partial(concealing.covered, sent=sent)
+        self._sent = sent
         self._keep = keep
         self._concealing = concealing
         self._server = server
 
     def blob(self, blob: Blob, cover: Cover | None = None) -> Any:
         """Take an image or a binary; one that is text is concealed before anybody has it."""
-        taken = replace(blob, mime_type=self._concealing.conceal_words(blob.mime_type))
-        return _Opaque(self._keep.blob(taken, cover or self._concealing.covered))
+        taken = replace(blob, mime_type=self._concealing.conceal_mime_type(blob.mime_type))
+        return _Opaque(self._keep.blob(taken, cover or self._covered))
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Any:
         """Take what is too large, and conceal it as it is saved.
@@ -237,10 +247,12 @@ class _Covering:
                 f"code: at most {MOST_BYTES:,} bytes can be concealed, and {self._server} has "
                 "privacy on. Ask for less: a page, fewer fields."
             )
-        others = await self._concealing.conceal(self._server, list(answer.others), 0)
+        others = await self._concealing.conceal(
+            self._server, list(answer.others), answer.size, sent=self._sent
+        )
         told = replace(
             answer,
-            chunks=partial(self._concealing.covered, answer.chunks),
+            chunks=partial(self._covered, answer.chunks),
             others=tuple(others) if isinstance(others, list) else (),
         )
         return _Opaque(await self._keep.large(tool, told))

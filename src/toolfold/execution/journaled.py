@@ -1,7 +1,7 @@
 """A run and its calls while they happen, and what is written of them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -253,6 +253,13 @@ class JournaledCall:
     def intend(self) -> None:
         """Write down that it is about to be made."""
         self._run.intend(self)
+
+    def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
+        """Write down that it is about to show personal data: how many of each kind, never what."""
+        for kind, count in kinds.items():
+            self._run.reveal(
+                Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
+            )
 
     def key(self, number: int) -> int:
         """Return its key in the run of that number."""

@@ -8,10 +8,10 @@ import mcp_types as types
 from toolfold.catalog.results import Blob, parse_text
 from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.keeping import covered_blob
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, JsonObject
 
 _LONG: Final = 1 << 20  # of what nobody has measured
-_NAMES: Final = ("uri", "name", "title", "description")
+_NAMES: Final = ("uri", "name", "title", "description", "mime_type")
 
 
 class Passing:
@@ -27,6 +27,7 @@ class Passing:
         changes = {
             "content": [await self._block(block) for block in result.content],
             "structured_content": await self._value(result.structured_content, _LONG),
+            "meta": await self._value(result.meta, _LONG),
         }
         return result.model_copy(update=changes)
 
@@ -36,19 +37,25 @@ class Passing:
             message.model_copy(update={"content": await self._block(message.content)})
             for message in result.messages
         ]
-        changes = {"messages": messages, "description": await self._value(result.description)}
+        changes = {
+            "messages": messages,
+            "description": await self._value(result.description),
+            "meta": await self._value(result.meta, _LONG),
+        }
         return result.model_copy(update=changes)
 
     async def contents(self, result: types.ReadResourceResult) -> types.ReadResourceResult:
         """Conceal what a resource holds."""
         contents = [await self._resource(each) for each in result.contents]
-        return result.model_copy(update={"contents": contents})
+        meta = await self._value(result.meta, _LONG)
+        return result.model_copy(update={"contents": contents, "meta": meta})
 
     async def completion(self, result: types.CompleteResult) -> types.CompleteResult:
         """Conceal what may complete an argument."""
         values = await self._value(list[Json](result.completion.values))
         completion = result.completion.model_copy(update={"values": values})
-        return result.model_copy(update={"completion": completion})
+        meta = await self._value(result.meta, _LONG)
+        return result.model_copy(update={"completion": completion, "meta": meta})
 
     async def item(self, listed: types.Resource) -> types.Resource:
         """Conceal what is listed of a resource."""
@@ -56,6 +63,7 @@ class Passing:
         return item
 
     async def _block(self, block: Any) -> Any:
+        block = block.model_copy(update={"meta": await self._value(block.meta, _LONG)})
         match block:
             case types.TextContent():
                 return block.model_copy(update={"text": await self._text(block.text)})
@@ -66,16 +74,19 @@ class Passing:
         return block
 
     async def _resource(self, contents: Any) -> Any:
-        contents = await self._named(contents, ("uri",))
+        contents = await self._named(contents, ("uri", "mime_type"))
         if isinstance(contents, types.TextResourceContents):
             return contents.model_copy(update={"text": await self._text(contents.text)})
         blob = Blob(mime_type=contents.mime_type or "", base64=contents.blob)
-        covered = await covered_blob(blob, self._concealing.cover(self._server))
+        covered = await covered_blob(blob, self._concealing.cover(self._server, self._sent))
         return contents.model_copy(update={"blob": covered.base64})
 
     async def _named(self, item: Any, names: tuple[str, ...]) -> Any:
         held = {name: getattr(item, name) for name in names if getattr(item, name, None)}
-        changes = {name: await self._value(str(text)) for name, text in held.items()}
+        changes: JsonObject = {
+            name: await self._value(str(text), len(str(text))) for name, text in held.items()
+        }
+        changes["meta"] = await self._value(item.meta, _LONG)
         return item.model_copy(update=changes)
 
     async def _text(self, text: str) -> str:

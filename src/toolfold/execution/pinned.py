@@ -10,7 +10,7 @@ from toolfold.errors import ToolfoldError
 from toolfold.execution.concealing import Concealing, Privacy
 from toolfold.execution.guarding import facts_of, refuse_denied
 from toolfold.execution.journal import Journal
-from toolfold.execution.journaled import JournaledRun
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.passing import Passing
 from toolfold.execution.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
@@ -45,7 +45,7 @@ class PinnedCalls:
         result: types.CallToolResult | None = None
         try:
             with run.call(tool.path, arguments) as call:
-                result = await self._forward(tool, arguments, ask, client)
+                result = await self._forward(call, tool, ask, client)
                 call.answer = to_answer(tool, result, _described).value
         except ToolfoldError as error:
             if result is None:
@@ -54,13 +54,13 @@ class PinnedCalls:
         return result
 
     async def _forward(
-        self, tool: Tool, arguments: JsonObject, ask: Ask | None, client: str
+        self, call: JournaledCall, tool: Tool, ask: Ask | None, client: str
     ) -> types.CallToolResult:
         concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(tool.server, tool.path, arguments)
+        outgoing = await concealing.reveal(tool.server, tool.path, call.arguments)
         refuse_denied(self._rules, facts_of(tool), outgoing.arguments, client)
-        concealing.note(tool.path, outgoing)
-        with concealing.errors(tool.server, outgoing):
+        call.reveal(tool.server, outgoing.kinds)
+        async with concealing.errors(tool.server, outgoing):
             result = await self._catalog.forward(tool, outgoing.arguments, ask=ask)
         return await Passing(concealing, tool.server, outgoing).result(result)
 

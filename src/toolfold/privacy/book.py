@@ -14,6 +14,7 @@ MAX_VALUES: Final = 100_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_VALUE_BYTES: Final = 1024 * 1024
 _MAX_BITS: Final = 4_000
+_LONGEST_NUMBER: Final = 20
 # Numbers that are not this large stand for too many things to be looked for everywhere.
 _LEAST_KNOWN_NUMBER: Final = 1_000_000
 
@@ -114,10 +115,15 @@ class Book:
     def learn(self, hidden: Hidden) -> None:
         """Find this value from now on wherever it stands, even before it has an entry."""
         kind, value = hidden
+        if kind == LITERAL or not is_findable(value):
+            return
+        if isinstance(value, int) and value.bit_length() < _MAX_BITS:
+            self.known.add(kind, str(value))
         if isinstance(value, str):
-            if kind != LITERAL:
-                self.known.add(kind, value)
-        elif is_findable(value):
+            self.known.add(kind, value)
+            if value.isascii() and value.isdigit() and len(value) < _LONGEST_NUMBER:
+                self._numbers.setdefault(int(value), kind)
+        else:
             self._numbers.setdefault(value, kind)
 
 

@@ -7,9 +7,9 @@ in every text after that; so is a phone number where nothing speaks of phones.
 import re
 from typing import Final, NamedTuple
 
-from toolfold.privacy.spans import Span
+from toolfold.privacy.spans import Span, without_escapes
 
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"[^\W_]+")  # `Ada_King.pdf` has three
 _FEWEST_CHARS: Final = 4
 _FEWEST_DIGITS: Final = 6  # or every year would be somebody's postal code
 _MOST_CHARS: Final = 400
@@ -50,7 +50,7 @@ class Known:
         if (kind, written) in self._added or not can_be_known(written):
             return
         self._added.add((kind, written))
-        words = list(_WORD.finditer(written))
+        words = list(_WORD.finditer(without_escapes(written)))
         node = self._root
         for word in words:
             node = node.following.setdefault(word[0].casefold(), _Node())
@@ -66,6 +66,10 @@ class Known:
         """
         if not self._root.following:
             return []
+        plain = without_escapes(text)
+        return self._found(text) if plain == text else [*self._found(text), *self._found(plain)]
+
+    def _found(self, text: str) -> list[Span]:
         found = []
         for word in _WORD.finditer(text):
             node = self._root.following.get(word[0].casefold())
@@ -76,7 +80,10 @@ class Known:
 
 def can_be_known(written: str) -> bool:
     """Whether a value is told apart from ordinary words and numbers."""
-    if len(written) > _MOST_CHARS or not 0 < len(_WORD.findall(written)) <= _MOST_WORDS:
+    if (
+        len(written) > _MOST_CHARS
+        or not 0 < len(_WORD.findall(without_escapes(written))) <= _MOST_WORDS
+    ):
         return False
     count = sum(map(str.isalnum, written))
     return count >= (_FEWEST_DIGITS if written.strip().isdigit() else _FEWEST_CHARS)

@@ -14,7 +14,7 @@ from toolfold.privacy.spans import Span
 MAX_DEPTH: Final = 200
 MAX_REVEALED_CHARS: Final = 16 * 1024 * 1024
 _FARTHEST: Final = 100
-_WORD: Final = re.compile(r"\w\w")
+_WORD: Final = re.compile(r"[^\W_]{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

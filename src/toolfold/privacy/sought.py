@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from toolfold.privacy.book import Hidden
-from toolfold.privacy.spans import Span
+from toolfold.privacy.spans import Span, without_escapes
 
 _SHORT: Final = 4
 
@@ -18,19 +18,21 @@ class Sought:
     """The values that are looked for."""
 
     def __init__(self, values: Collection[Hidden]) -> None:
-        self._texts = {str(value).casefold(): kind for kind, value in values}
+        self._texts = {str(value).casefold(): kind for kind, value in values if str(value)}
         self._numbers = {value: kind for kind, value in values if not isinstance(value, str)}
-        longest = sorted(filter(None, self._texts), key=len, reverse=True)
+        # As they were written: `ß` is two letters in another case, which no pattern finds.
+        longest = sorted({str(value) for _, value in values} - {""}, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(_written, longest)), re.IGNORECASE)
 
     def find(self, text: str) -> list[Span]:
         """Return where they stand in a text; short ones only as whole words."""
         if not self._texts:
             return []
+        some = next(iter(self._texts.values()))
         return [
-            Span(kind, *match.span())
-            for match in self._pattern.finditer(text)
-            if (kind := self._texts.get(match[0].casefold()))
+            Span(self._texts.get(match[0].casefold(), some), *match.span())
+            for each in {text, without_escapes(text)}
+            for match in self._pattern.finditer(each)
         ]
 
     def kind_of(self, number: float) -> str | None:
@@ -40,4 +42,4 @@ class Sought:
 
 def _written(text: str) -> str:
     pattern = re.escape(text)
-    return rf"(?<!\w){pattern}(?!\w)" if len(text) < _SHORT else pattern
+    return rf"(?<![^\W_]){pattern}(?![^\W_])" if len(text) < _SHORT else pattern

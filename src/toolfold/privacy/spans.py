@@ -2,7 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+# Borders of a number, behind its first digit and at its end. What stands in a list, a table or
+# behind a label is a number by itself; a fraction, a part of a path or of an identifier is none.
+BEFORE: Final = r"(?<!\w.)(?<!\w-.)(?<![0-9][./].)"
+AFTER: Final = r"(?!\w|[-.][0-9])"
+
+# The end of a line, a blank or a sign, as texts within JSON and within URLs have them.
+_ESCAPED: Final = re.compile(r"\\[nrt]|%(?!40)[2-3][0-9A-Fa-f]|%0[9ADad]")
 
 
 class Span(NamedTuple):
@@ -41,6 +49,13 @@ def merge(spans: Iterable[Span], rank: Callable[[str], int]) -> list[Span]:
         last = merged[-1]
         merged[-1] = Span(longest.kind, last.start, max(last.end, span.end))
     return merged
+
+
+def without_escapes(text: str) -> str:
+    """Return a text with blanks for what is escaped, or `\\n` would be a letter before a word."""
+    if "\\" not in text and "%" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: " " * len(match[0]), text)
 
 
 def candidates(

@@ -1,21 +1,18 @@
 """Conceal personal data in JSON values, and reveal it again."""
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from toolfold.jsontypes import Json
 from toolfold.privacy.book import Book, Hidden, Scalar
 from toolfold.privacy.detect import Detectors
-from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
-from toolfold.privacy.placeholders import LITERAL, find_placeholders
-from toolfold.privacy.revealing import MAX_DEPTH, Revealed, Revealing, too_deep
+from toolfold.privacy.fields import FieldRules, is_plausible
+from toolfold.privacy.pieces import Clean, Piece, Plan, hidden_of, look_alikes, pieces_of, rebuilt
+from toolfold.privacy.placeholders import LITERAL
+from toolfold.privacy.revealing import Revealed, Revealing
 from toolfold.privacy.sought import Sought
 from toolfold.privacy.spans import Span, merge
-
-_MOST_CLEAN: Final = 20_000
-_SHORT: Final = 200
 
 
 class Keeper(Protocol):
@@ -63,7 +60,7 @@ class Vault:
         self._keeper = keeper or TransientKeeper()
         self._book = Book() if book is None else book
         self._keeping = Lock()
-        self._clean = _Clean()
+        self._clean = Clean()
 
     def conceal(
         self,
@@ -118,15 +115,28 @@ class Vault:
             BadInput: It is nested too deeply, grows too large, or two keys become one.
             StoreError: What others have concealed cannot be read.
         """
-        revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+        revealed = self._revealed(value, allowed_kinds)
         if revealed.unknown:
             with self._keeping:
                 self._keeper.follow(self._book)
-            revealed = Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
-        if any(self._book.placeholder_of(each) is None for each in revealed.glued):
+            revealed = self._revealed(value, allowed_kinds)
+        if self._has_glued(revealed):
             with self._keeping:  # or they would come back as words that nobody knows
                 self._keeper.keep(self._book, revealed.glued)
         return revealed
+
+    def reveal_known(
+        self, value: Json, *, allowed_kinds: Collection[str] | None = None
+    ) -> Revealed | None:
+        """Return what `reveal` would; None if something is to be read or kept for that.
+
+        Nothing is waited for.
+
+        Raises:
+            BadInput: It is nested too deeply, grows too large, or two keys become one.
+        """
+        revealed = self._revealed(value, allowed_kinds)
+        return None if revealed.unknown or self._has_glued(revealed) else revealed
 
     def __len__(self) -> int:
         return len(self._book)
@@ -138,9 +148,9 @@ class Vault:
 
     def _plans(
         self, value: Json, fields: FieldRules | None, again: Collection[Hidden]
-    ) -> list["_Plan"]:
+    ) -> list[Plan]:
         rules = fields or _BUILTIN_RULES
-        pieces = list(_pieces(value, (), None, rules))
+        pieces = list(pieces_of(value, (), None, rules))
         clean = self._clean.pieces((self._book.state, rules.kinds)) if not again else None
         if clean is not None and clean.issuperset(pieces):
             return []
@@ -149,33 +159,37 @@ class Vault:
             self._clean.add(clean, pieces, plans)
         return plans
 
-    def _has_new(self, plans: list["_Plan"]) -> bool:
+    def _revealed(self, value: Json, allowed_kinds: Collection[str] | None) -> Revealed:
+        return Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+
+    def _has_glued(self, revealed: Revealed) -> bool:
+        return any(self._book.placeholder_of(each) is None for each in revealed.glued)
+
+    def _has_new(self, plans: list[Plan]) -> bool:
         return any(
             self._book.placeholder_of(each) is None for plan in plans for each in plan.hidden
         )
 
-    def _rewritten(self, value: Json, plans: list["_Plan"]) -> Json:
+    def _rewritten(self, value: Json, plans: list[Plan]) -> Json:
         if not any(plan.hidden for plan in plans):
             return value
-        return _rebuilt(value, iter([self._written(plan) for plan in plans]))
+        return rebuilt(value, iter([self._written(plan) for plan in plans]))
 
     @property
     def _kinds(self) -> frozenset[str]:
         known = self._book.kinds
         return self._own_kinds if known <= self._own_kinds else self._own_kinds | known
 
-    def _plan(
-        self, pieces: list["_Piece"], kinds: Collection[str], sought: Sought
-    ) -> list["_Plan"]:
+    def _plan(self, pieces: list[Piece], kinds: Collection[str], sought: Sought) -> list[Plan]:
         """Say what is concealed of each piece: first what is found, then where else that stands.
 
         Rows have the same keys over and over, so equal texts are looked at once.
         """
-        found: dict[_Piece, list[Span]] = {}
+        found: dict[Piece, list[Span]] = {}
         for piece in pieces:
             if isinstance(piece.value, str) and piece not in found:
                 found[piece] = self._found(piece)
-            for hidden in _hidden(piece, found.get(piece, [])):
+            for hidden in hidden_of(piece, found.get(piece, [])):
                 self._book.learn(hidden)
         planned = {
             piece: self._planned(piece, [*spans, *sought.find(str(piece.value))], kinds)
@@ -183,28 +197,28 @@ class Vault:
         }
         return [planned.get(piece) or self._numbered(piece, sought) for piece in pieces]
 
-    def _found(self, piece: "_Piece") -> list[Span]:
+    def _found(self, piece: Piece) -> list[Span]:
         value, kind = str(piece.value), piece.kind
         if kind is not None and is_plausible(kind, value):
             return [Span(kind, 0, len(value))]
         return self._detectors.find(value)
 
-    def _planned(self, piece: "_Piece", found: list[Span], kinds: Collection[str]) -> "_Plan":
+    def _planned(self, piece: Piece, found: list[Span], kinds: Collection[str]) -> Plan:
         value = str(piece.value)
         if len(found) == 1 and found[0][1:] == (0, len(value)):
-            return _Plan(value, tuple(found), _hidden(piece, found))
+            return Plan(value, tuple(found), hidden_of(piece, found))
         spans = merge([*found, *self._book.known.find(value)], self._detectors.rank)
-        spans = sorted([*spans, *_look_alikes(value, spans, kinds)], key=lambda span: span.start)
-        return _Plan(value, tuple(spans), _hidden(piece, spans))
+        spans = sorted([*spans, *look_alikes(value, spans, kinds)], key=lambda span: span.start)
+        return Plan(value, tuple(spans), hidden_of(piece, spans))
 
-    def _numbered(self, piece: "_Piece", sought: Sought) -> "_Plan":
+    def _numbered(self, piece: Piece, sought: Sought) -> Plan:
         value, kind = piece
         assert not isinstance(value, str)  # noqa: S101
         if not is_plausible(kind, value):
             kind = self._book.kind_of_number(value) or sought.kind_of(value)
-        return _Plan(value, (), _hidden(_Piece(value, kind), []))
+        return Plan(value, (), hidden_of(Piece(value, kind), []))
 
-    def _written(self, plan: "_Plan") -> Scalar:
+    def _written(self, plan: Plan) -> Scalar:
         placeholders = [str(self._book.placeholder_of(each)) for each in plan.hidden]
         if not isinstance(plan.value, str):
             return placeholders[0] if placeholders else plan.value
@@ -213,95 +227,6 @@ class Vault:
             parts += [plan.value[position : span.start], placeholder]
             position = span.end
         return "".join((*parts, plan.value[position:]))
-
-
-class _Clean:
-    """Pieces in which nothing is found. It is forgotten when there is more to be found."""
-
-    def __init__(self) -> None:
-        self._held: tuple[object, set[_Piece]] = None, set()
-
-    def pieces(self, state: object) -> "set[_Piece]":
-        """Return those that are known in a state."""
-        held, pieces = self._held
-        if held != state:
-            pieces = set()
-            self._held = state, pieces
-        return pieces
-
-    def add(self, clean: "set[_Piece]", pieces: list["_Piece"], plans: list["_Plan"]) -> None:
-        """Remember what turned out to be clean, of what is short and comes again."""
-        if len(clean) > _MOST_CLEAN:
-            clean.clear()
-        for piece, plan in zip(pieces, plans, strict=True):
-            if not plan.hidden and (not isinstance(piece.value, str) or len(piece.value) < _SHORT):
-                clean.add(piece)
-
-
-class _Piece(NamedTuple):
-    """A key, a text or a number, and the kind that a field rule gives it."""
-
-    value: Scalar
-    kind: str | None
-
-
-class _Plan(NamedTuple):
-    """What of a piece becomes placeholders."""
-
-    value: Scalar
-    spans: tuple[Span, ...]
-    hidden: tuple[Hidden, ...]
-
-
-def _hidden(piece: _Piece, spans: list[Span]) -> tuple[Hidden, ...]:
-    value, kind = piece
-    if isinstance(value, str):
-        return tuple(Hidden(each.kind, value[each.start : each.end]) for each in spans)
-    return (Hidden(kind, value),) if kind is not None and is_plausible(kind, value) else ()
-
-
-def _look_alikes(text: str, spans: list[Span], kinds: Collection[str]) -> list[Span]:
-    """Return what only looks like a placeholder: it gets one, so that it comes back as it was.
-
-    What overlaps personal data is left to that, which is not revealed to everybody.
-    """
-    ends = [span.end for span in spans]
-    alike = []
-    for _, start, end in find_placeholders(text, kinds):
-        following = bisect_right(ends, start)
-        if following == len(spans) or spans[following].start >= end:
-            alike.append(Span(LITERAL, start, end))
-    return alike
-
-
-def _pieces(value: Json, path: Path, kind: str | None, rules: FieldRules) -> Iterator[_Piece]:
-    """Yield what can be concealed, in the order in which `_rebuilt` asks for it."""
-    if len(path) > MAX_DEPTH:
-        raise too_deep()
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield _Piece(key, None)
-            here = (*path, key)
-            is_decided, below = rules.decide(here, value)
-            inherited = None if kind == LIKELY_NAME else kind
-            yield from _pieces(each, here, below if is_decided else inherited, rules)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _pieces(each, (*path, ITEM), kind, rules)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        if kind == LIKELY_NAME:
-            kind = "NAME" if is_plausible(kind, value) else None
-        yield _Piece(value, kind)
-
-
-def _rebuilt(value: Json, written: Iterator[Scalar]) -> Json:
-    if isinstance(value, dict):
-        return {str(next(written)): _rebuilt(each, written) for each in value.values()}
-    if isinstance(value, list):
-        return [_rebuilt(each, written) for each in value]
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return next(written)
-    return value
 
 
 _BUILTIN_RULES: Final = FieldRules()

@@ -1,6 +1,7 @@
 """Prompts and resources of the upstreams, passed through under names that say whose they are."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
@@ -10,10 +11,12 @@ from toolfold.app import App
 from toolfold.catalog.addresses import inner_uri
 from toolfold.catalog.questions import Ask
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.concealing import Concealing
+from toolfold.execution.concealing import Concealing, Outgoing
 from toolfold.execution.guarding import facts_of_offer, refuse_denied
 from toolfold.execution.passing import Passing
+from toolfold.execution.runs import Origin
 from toolfold.jsontypes import JsonObject
+from toolfold.relay.wire import key_of
 
 ResultT = TypeVar("ResultT")
 
@@ -24,6 +27,7 @@ class Passthrough:
     """Answers what clients ask for beside tools; `client_of` tells whose call it is."""
 
     def __init__(self, app: App, client_of: Callable[[Any], str]) -> None:
+        self._app = app
         self._client_of = client_of
         self._rules = app.rules
         self._offered = app.catalog.offered
@@ -73,7 +77,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._prompt(context, params, ask),
+                lambda ask, _progress: self._prompt(self._origin(context), params, ask),
             )
         )
 
@@ -85,7 +89,7 @@ class Passthrough:
             lambda: context.lifespan_context.attend(
                 context,
                 params,
-                lambda ask, _progress: self._resource(context, str(params.uri), ask),
+                lambda ask, _progress: self._resource(self._origin(context), str(params.uri), ask),
             ),
             about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
         )
@@ -103,33 +107,34 @@ class Passthrough:
         ]
 
     async def _prompt(
-        self, context: Any, params: types.GetPromptRequestParams, ask: Ask | None
+        self, origin: Origin, params: types.GetPromptRequestParams, ask: Ask | None
     ) -> types.GetPromptResult:
         name, arguments = params.name, params.arguments
         server = self._server(name.partition("__")[0])
         concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(server, name, dict(arguments or {}))
+        asked: JsonObject = dict(arguments or {})
+        outgoing = await concealing.reveal(server, name, asked)
         facts = facts_of_offer(self._catalog.servers, server, "prompts.get")
-        refuse_denied(self._rules, facts, outgoing.arguments, self._client_of(context))
-        concealing.note(name, outgoing)
+        refuse_denied(self._rules, facts, outgoing.arguments, origin.client)
         given = {key: str(value) for key, value in outgoing.arguments.items()}
-        with concealing.errors(server, outgoing):
-            result = await self._offered.prompt(name, given or arguments, ask=ask)
+        with self._written_down(origin, name, asked, server, outgoing):
+            async with concealing.errors(server, outgoing):
+                result = await self._offered.prompt(name, given or arguments, ask=ask)
         return await Passing(concealing, server, outgoing).prompt(result)
 
     async def _resource(
-        self, context: Any, address: str, ask: Ask | None
+        self, origin: Origin, address: str, ask: Ask | None
     ) -> types.ReadResourceResult:
         server = self._server_of(address)
         concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(server, "resources/read", {"uri": address})
+        asked: JsonObject = {"uri": address}
+        outgoing = await concealing.reveal(server, "resources/read", asked)
         module, uri = inner_uri(str(outgoing.arguments["uri"])) or ("", "")
         facts = facts_of_offer(self._catalog.servers, server)
-        sent: JsonObject = {"server": module, "uri": uri}
-        refuse_denied(self._rules, facts, sent, self._client_of(context))
-        concealing.note("resources/read", outgoing)
-        with concealing.errors(server, outgoing):
-            result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
+        refuse_denied(self._rules, facts, {"server": module, "uri": uri}, origin.client)
+        with self._written_down(origin, "resources/read", asked, server, outgoing):
+            async with concealing.errors(server, outgoing):
+                result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
         return await Passing(concealing, server, outgoing).contents(result)
 
     async def _completion(self, params: types.CompleteRequestParams) -> types.CompleteResult:
@@ -140,9 +145,38 @@ class Passthrough:
             server = self._server_of(ref.uri)
         concealing = Concealing(self._privacy)
         outgoing = await concealing.reveal(server, "completion/complete", {})
-        with concealing.errors(server, outgoing):
+        async with concealing.errors(server, outgoing):
             result = await self._offered.complete(params)
         return await Passing(concealing, server, outgoing).completion(result)
+
+    @contextmanager
+    def _written_down(
+        self, origin: Origin, what: str, asked: JsonObject, server: str, outgoing: Outgoing
+    ) -> Iterator[None]:
+        """Have the journal tell of a request that shows a server personal data."""
+        if not outgoing.kinds:
+            yield
+            return
+        trouble: ToolfoldError | None = None
+        code = f"# The client asked for {what}."
+        with self._app.shared.journal.begin(origin, code, kind="direct") as run:
+            try:
+                with run.call(what, asked) as call:
+                    call.reveal(server, outgoing.kinds)
+                    yield
+            except ToolfoldError as error:
+                trouble = error
+            run.end(failure="error" if trouble else None, reply=str(trouble or ""))
+        if trouble:
+            raise trouble
+
+    def _origin(self, context: Any) -> Origin:
+        config = self._app.config
+        return Origin(
+            client=self._client_of(context),
+            request=key_of(context.request_id),
+            project=str(config.project or config.start_directory),
+        )
 
     def _server(self, module: str) -> str:
         return self._catalog.servers.get(module, module)

@@ -19,7 +19,7 @@ from toolfold.entrypoints.rest.registry import Registry, category_of, described,
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution.concealing import Concealing
 from toolfold.execution.guarding import facts_of, is_denied, refuse_denied
-from toolfold.execution.journaled import JournaledRun
+from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
 from toolfold.jsontypes import Json, JsonObject, plain
@@ -204,19 +204,19 @@ class _Call:
         """Return what the tool answers."""
         with self._run.call(tool.path, given) as journaled:
             journaled.arguments = bind(tool, (), given)
-            journaled.answer = await self._answer(tool, journaled.arguments)
+            journaled.answer = await self._answer(tool, journaled)
         return plain(journaled.answer)
 
-    async def _answer(self, tool: Tool, arguments: JsonObject) -> Json:
+    async def _answer(self, tool: Tool, journaled: JournaledCall) -> Json:
         concealing, server = self._concealing, tool.server
-        outgoing = await concealing.reveal(server, tool.path, arguments)
+        outgoing = await concealing.reveal(server, tool.path, journaled.arguments)
         refuse_denied(self._rules, facts_of(tool), outgoing.arguments, self._client)
-        concealing.note(tool.path, outgoing)
-        with concealing.errors(server, outgoing):
+        journaled.reveal(server, outgoing.kinds)
+        async with concealing.errors(server, outgoing):
             answer = await self._catalog.call(
                 tool,
                 outgoing.arguments,
-                keep=concealing.keep(server, self),
+                keep=concealing.keep(server, self, outgoing),
                 on_wait=lambda _why, _seconds: None,
             )
             for name, taken in self._taken.items():

@@ -1,10 +1,11 @@
 """Find what opens doors: keys of vendors, private keys, tokens, passwords. Pure."""
 
 import re
+import string
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from toolfold.privacy.spans import Span
+from toolfold.privacy.spans import Span, candidates
 
 # Only a long word can be a key; within such words the forms are looked for.
 _LONG_WORD: Final = re.compile(r"[\w.-](?<![\w.-].)[\w.:-]{15,}+", re.DOTALL)
@@ -32,6 +33,7 @@ _VENDOR_FORMS: Final = (
     r"SG\.[\w-]{16,64}\.[\w-]{16,255}",  # mail and messages
     r"key-[0-9a-f]{32}(?![0-9a-z])",
     r"[0-9a-f]{32}-us[0-9]{1,2}(?![0-9a-z])",
+    r"xkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}",
     r"(?:SK|AC)[0-9a-f]{32}(?![0-9a-z])",
     r"[0-9]{8,10}:AA[\w-]{33}",
     r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",  # shops
@@ -49,10 +51,23 @@ _VENDOR_FORMS: Final = (
     r"tf_[0-9a-f]{8}_[\w-]{43}",  # ours
 )
 _VENDOR_KEY: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_VENDOR_FORMS)})")
+_WEBHOOK: Final = re.compile(
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,200}"
+    r"|discord(?:app)?\.com/api/webhooks/[0-9]{10,25}/[\w-]{40,100}"
+)
 _JWT: Final = re.compile(r"eyJ(?<![\w-]eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){0,3}")
 
 _PEM: Final = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_CHARS: Final = 20_000
+
+# A password may hold anything but blanks and quotes; the last @ before the host ends it.
+_LOGIN_URL: Final = re.compile(
+    r"://(?P<login>[^\s/?#@:\"'<>]{0,256}:[^\s/?#\"'<>@]{1,512}(?:@[^\s/?#\"'<>@]{1,256}(?=@))?)@"
+    r"[^\s\"'<>]{1,2000}"
+)
+_SCHEME_MARKS: Final = string.ascii_letters + string.digits + "+.-"
+_SCHEME_CHARS: Final = 20
+_PUNCTUATION: Final = ".,;:!?)]}"
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -68,10 +83,11 @@ def _any_of(words: Iterable[str]) -> str:
 _NAMES: Final = (
     *("password", "passwd", "passphrase", "pwd", "secret", "token", "credential"),
     *("api_?-?key", "access_?-?key", "account_?-?key", "private_?-?key"),
+    *("passwort", "kennwort", "wachtwoord", "mot de passe", "contraseña", "senha", "пароль"),
 )
 _NAMED: Final = re.compile(
     rf"{_any_of(_NAMES)}"
-    r"[sS]?(?:_[A-Za-z0-9_]{0,20}|[0-9]{1,3})?[\"']?\s{0,3}(?:=>|:=|[:=](?!=))\s{0,3}"
+    r"[sS]?(?:_[A-Za-z0-9_]{0,20}|[0-9]{1,3})?[\"']?\s{0,3}(?:=>|:=|[:=](?!=)|is\s)\s{0,3}"
     r"(?:\"(?P<double>[^\"\n]{4,2000}+)\"|'(?P<single>[^'\n]{4,2000}+)'"
     r"|(?P<bare>[^\s\"',;)}\]<>&]{6,2000}+))"
 )
@@ -82,7 +98,7 @@ _SCHEME: Final = re.compile(
 )
 # A value that is no secret: a variable that holds it, a type, a word of code.
 _HARMLESS: Final = re.compile(
-    r"\$\{?\w+\}?|%\w+%|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|\*+|\.{3}|x{3,}|[A-Za-z_.]+"
+    r"\$\{?\w+\}?|%\w+%|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|\*+|\.{3}|x{3,}|[A-Za-z_.]+[:!?]?"
     r"|\[[A-Z_]+_[0-9.]+\]?",
     re.IGNORECASE,
 )
@@ -91,9 +107,9 @@ _CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[]")
 
 
 class CredentialDetector:
-    """API keys of common vendors, private keys, JSON web tokens, passwords that are named so."""
+    """Keys of common vendors, private keys, web tokens, named passwords, URLs with a login."""
 
-    kinds = ("PRIVATE_KEY", "JWT", "API_KEY", "SECRET")
+    kinds = ("PRIVATE_KEY", "JWT", "API_KEY", "SECRET", "LOGIN_URL")
 
     def find(self, text: str) -> list[Span]:
         """Return what would let somebody else in."""
@@ -102,6 +118,10 @@ class CredentialDetector:
             found += _private_keys(text)
         if "eyJ" in text:
             found += [Span("JWT", *match.span()) for match in _JWT.finditer(text)]
+        if "hooks" in text:
+            found += [Span("API_KEY", *match.span()) for match in _WEBHOOK.finditer(text)]
+        if "://" in text:
+            found += candidates(_LOGIN_URL, text, _login_url)
         found += _named(text)
         found += [
             Span("SECRET", *match.span("value"))
@@ -148,3 +168,9 @@ def _is_bare_harmless(match: re.Match[str]) -> bool:
     following = match.string[match.end() : match.end() + 1]
     is_code = _CALL.match(value) and (value[-1] in "([" or following in tuple(")]}\"',"))
     return bool(is_number or is_code or _HARMLESS.fullmatch(value))
+
+
+def _login_url(match: re.Match[str]) -> Span | None:
+    before = match.string[max(0, match.start() - _SCHEME_CHARS) : match.start()]
+    start = match.start() - len(before) + len(before.rstrip(_SCHEME_MARKS))
+    return Span("LOGIN_URL", start, match.start() + len(match[0].rstrip(_PUNCTUATION)))

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from toolfold.privacy import checks
-from toolfold.privacy.spans import Span, candidates
+from toolfold.privacy.spans import AFTER, BEFORE, Span, candidates
 
 
 class _Number(NamedTuple):
@@ -191,7 +191,9 @@ def _patterns() -> tuple[tuple[re.Pattern[str], dict[str, list[_Reading]]], ...]
 
 
 def _any_word(words: tuple[str, ...]) -> re.Pattern[str]:
-    ends = "|".join(word if len(word) > _WHOLE_WORD_CHARS else rf"{word}\b" for word in words)
+    ends = "|".join(
+        word if len(word) > _WHOLE_WORD_CHARS else rf"{word}(?![^\W_])" for word in words
+    )
     return re.compile(rf"(?<![^\W_])(?:{ends})", re.IGNORECASE)
 
 
@@ -202,9 +204,7 @@ def _pattern(
     names = {shape: f"s{place}" for place, shape in enumerate(chosen)}
     begin = _CLASSES[first]
     # The class comes first: that is what the engine can look for quickly.
-    pattern = re.compile(
-        rf"{begin}(?<!\w{begin})(?<!\w[-.,/:]{begin}){_branches(names, 1)}(?!\w|[-.,/:][0-9])"
-    )
+    pattern = re.compile(rf"{begin}{BEFORE}{_branches(names, 1)}{AFTER}")
     return pattern, {name: _readings(shape, shapes) for shape, name in names.items()}
 
 

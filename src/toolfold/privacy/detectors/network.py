@@ -1,19 +1,19 @@
-"""Find addresses of machines, and URLs that carry a login. Pure."""
+"""Find addresses of machines. Pure."""
 
 import re
-import string
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 from toolfold.privacy.spans import Span, candidates
 
 _OCTET: Final = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4: Final = re.compile(
-    rf"[0-9](?<![\w][0-9])(?<![\w][-.,][0-9])[0-9]{{0,2}}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9])"
+    rf"[0-9](?<!\w.)(?<!\w-.)(?<![^\W\d_]/.)(?<![0-9]\..)[0-9]{{0,2}}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])"
 )
 _IPV6_CHARS: Final = "[0-9A-Fa-f:]"
 _IPV6: Final = re.compile(
-    rf"{_IPV6_CHARS}(?<![\w:.]{_IPV6_CHARS}){_IPV6_CHARS}{{2,}}+(?:(?:\.[0-9]{{1,3}}){{3}})?(?!\w)"
+    rf"{_IPV6_CHARS}(?:(?<![\w:.].)|(?<=[G-Zg-z][:.].)|(?<=[G-Zg-z]\w:.)|(?<=[G-Zg-z]\w\w:.))"
+    rf"{_IPV6_CHARS}{{2,}}+(?:(?:\.[0-9]{{1,3}}){{3}})?(?!\w)"
 )
 _LONGEST_IPV6: Final = 45
 _MAC: Final = re.compile(
@@ -21,22 +21,16 @@ _MAC: Final = re.compile(
     r"(?:(?::[0-9A-Fa-f]{2}){5}|(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f]{4}){2})"
     r"(?![\w:-])"
 )
-_VERSION: Final = re.compile(r"(?:version|release|build|\bv)\W{0,3}$", re.IGNORECASE)
+# What stands before numbers with dots that are no address.
+_VERSION_WORDS: Final = ("version", "release", "build", "section", "chapter", "clause", "§", "v")
+_VERSION_SIGNS: Final = ("==", ">=", "<=", "~=", "!=")
 _VERSION_CHARS: Final = 12
-# A password may hold anything but blanks and quotes; the last @ before the host ends it.
-_LOGIN_URL: Final = re.compile(
-    r"://(?P<login>[^\s/?#@:\"'<>]{0,256}:[^\s/?#\"'<>@]{1,512}(?:@[^\s/?#\"'<>@]{1,256}(?=@))?)@"
-    r"[^\s\"'<>]{1,2000}"
-)
-_SCHEME_MARKS: Final = string.ascii_letters + string.digits + "+.-"
-_SCHEME_CHARS: Final = 20
-_PUNCTUATION: Final = ".,;:!?)]}"
 
 
 class NetworkDetector:
-    """IP and MAC addresses, and URLs with a user and a password."""
+    """IP and MAC addresses."""
 
-    kinds = ("LOGIN_URL", "MAC", "IP")
+    kinds = ("MAC", "IP")
 
     def find(self, text: str) -> list[Span]:
         """Return addresses that may lead to a person or a machine of theirs."""
@@ -47,20 +41,24 @@ class NetworkDetector:
             found += candidates(_IPV6, text, _ipv6)
         if ":" in text or "-" in text or "." in text:
             found += candidates(_MAC, text, _mac)
-        if "://" in text:
-            found += candidates(_LOGIN_URL, text, _login_url)
         return found
 
 
 def _ipv4(match: re.Match[str]) -> Span | None:
-    try:
-        address = IPv4Address(match[0])
-    except AddressValueError:
-        return None
+    written = match[0]
+    first = written.partition(".")[0]
+    is_octet = int(first) < 256 and str(int(first)) == first
+    is_nobodys = first in {"127", "255"} or written == "0.0.0.0"  # noqa: S104
+    is_address = is_octet and not is_nobodys and not _is_version(match)
+    return Span("IP", *match.span()) if is_address else None
+
+
+def _is_version(match: re.Match[str]) -> bool:
     before = match.string[max(0, match.start() - _VERSION_CHARS) : match.start()]
-    if _is_nobodys(address) or match[0].startswith("255.") or _VERSION.search(before):
-        return None
-    return Span("IP", match.start(), match.end())
+    if before.endswith(_VERSION_SIGNS):
+        return True
+    said = before.lower().rstrip(" \t:=.,-\"'(")
+    return said.endswith(_VERSION_WORDS) and not (said.endswith("v") and said[-2:-1].isalnum())
 
 
 def _ipv6(match: re.Match[str]) -> Span | None:
@@ -71,27 +69,21 @@ def _ipv6(match: re.Match[str]) -> Span | None:
         address = IPv6Address(written)
     except AddressValueError:
         return None
-    return None if _is_nobodys(address) else Span("IP", match.start(), match.start() + len(written))
+    is_nobodys = address.is_loopback or address.is_unspecified
+    return None if is_nobodys else Span("IP", match.start(), match.start() + len(written))
 
 
 def _is_ipv6_like(written: str) -> bool:
-    """Tell an address from `1::2` of a slice, `a::b` of a name and `12:30:00` of a clock."""
+    """Tell an address from `1::2` of a slice, `bad::cafe` of a name and `12:30:00` of a clock."""
     groups = written.split(":")
-    return len(groups) >= 3 and (
-        len(groups) >= 6 or ("::" in written and any(len(group) >= 3 for group in groups))
+    has_digit = any(map(str.isdigit, written))
+    return (
+        len(groups) >= 3
+        and has_digit
+        and (len(groups) >= 6 or ("::" in written and any(len(group) >= 3 for group in groups)))
     )
-
-
-def _is_nobodys(address: IPv4Address | IPv6Address) -> bool:
-    return address.is_loopback or address.is_unspecified
 
 
 def _mac(match: re.Match[str]) -> Span | None:
     marks = set(match[0].lower()) - set(":-.")
     return None if marks in ({"0"}, {"f"}) else Span("MAC", match.start(), match.end())
-
-
-def _login_url(match: re.Match[str]) -> Span | None:
-    before = match.string[max(0, match.start() - _SCHEME_CHARS) : match.start()]
-    start = match.start() - len(before) + len(before.rstrip(_SCHEME_MARKS))
-    return Span("LOGIN_URL", start, match.start() + len(match[0].rstrip(_PUNCTUATION)))

@@ -4,17 +4,17 @@ import re
 from typing import Final
 
 from toolfold.privacy.checks import luhn, mod_97
-from toolfold.privacy.spans import Span, candidates
+from toolfold.privacy.spans import AFTER, BEFORE, Span, candidates
 
 # At once, or in the groups that are printed on cards; one kind of separator throughout.
 _CARD: Final = re.compile(
-    r"[0-689](?<!\w[0-9])(?<!\w[-.,/:][0-9])"
+    rf"[0-689]{BEFORE}"
     r"(?!(?<=0)(?!604)|(?<=1)[0-79]|(?<=8)[02-9]|(?<=9)[0-68])"  # no issuer has these prefixes
     r"(?:[0-9]{11,18}"
     r"|[0-9]{3}(?P<sign>[ -])"
     r"(?:[0-9]{4}(?P=sign)[0-9]{4}(?P=sign)[0-9]{1,4}(?:(?P=sign)[0-9]{1,3})?"
     r"|[0-9]{6}(?P=sign)[0-9]{4,5}))"
-    r"(?!\w|[-.,/:][0-9])"
+    rf"{AFTER}"
 )
 # Prefixes of the issuers, with the lengths they give out.
 _ISSUED: Final = re.compile(
@@ -26,6 +26,9 @@ _ISSUED: Final = re.compile(
 )
 # Maestro has short numbers that chance makes too often, so these need a word nearby.
 _SHORT: Final = re.compile(r"(?:5[0678]|6[0-9]|06)[0-9]{10,17}")
+# A list of numbers with four digits each; beside one of them may stand a year, or a date.
+_ROW_BEFORE: Final = re.compile(r"[0-9]{4} [0-9]{4} $")
+_ROW_AFTER: Final = re.compile(r" [0-9]{4} [0-9]{4}(?![0-9])")
 _CARD_WORDS: Final = re.compile(
     r"card|\bcc\b|credit|debit|maestro|visa|amex|carte|karte|tarjeta|carta|cart[ãa]o", re.IGNORECASE
 )
@@ -76,10 +79,19 @@ class PaymentDetector:
 
 def _card(match: re.Match[str]) -> Span | None:
     number = match[0].translate(_NO_SIGNS)
-    is_card = _ISSUED.fullmatch(number) or (
-        _SHORT.fullmatch(number) and _is_near(_CARD_WORDS, match.string, *match.span())
-    )
-    return Span("CARD", *match.span()) if is_card and luhn(number) else None
+    is_issued = _ISSUED.fullmatch(number)
+    if not luhn(number) or not (is_issued or _SHORT.fullmatch(number)):
+        return None
+    is_sure = is_issued and not _is_in_row(match)
+    is_card = is_sure or _is_near(_CARD_WORDS, match.string, *match.span())
+    return Span("CARD", *match.span()) if is_card else None
+
+
+def _is_in_row(match: re.Match[str]) -> bool:
+    """Whether groups of digits go on before or behind, as in a list of numbers."""
+    start, end = match.span()
+    before = _ROW_BEFORE.search(match.string, max(0, start - 10), start)
+    return bool(match["sign"] and (before or _ROW_AFTER.match(match.string, end)))
 
 
 def _iban(match: re.Match[str]) -> Span | None:
