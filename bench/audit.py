@@ -21,12 +21,12 @@ from stage import ROOT, Stage, Unavailable
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.config import load_config
-from toolfold.execution.audit import AUDITED, read_signer, trigger
-from toolfold.execution.head import read_head
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
-from toolfold.execution.runsdb import open_for_reading
-from toolfold.execution.verifying import snapshot, verify
+from toolfold.journal.audit.chain import AUDITED, read_signer, trigger
+from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.verifying import snapshot, verify
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
+from toolfold.journal.runsdb import open_for_reading
 
 ANSWER = {"name": "Ada", "facts": ["a fact of some length"] * 5}
 ROWS = 50

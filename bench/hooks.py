@@ -31,7 +31,7 @@ from stage import ROOT, Unavailable
 from toolfold.entrypoints.hooks.cost import Asked, definitions, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.notes import line
 from toolfold.memory.models import CompactMemory, CompactSearchResult
-from toolfold.relay.hook_text import fenced
+from toolfold.relay.hooks.text import fenced
 from toolfold.tokens import count_tokens
 
 MOST_BARE = 4.0

@@ -16,8 +16,8 @@ from typing import Any
 
 import anyio
 
-from toolfold.execution.accounts import read_accounts
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal.accounts import read_accounts
+from toolfold.journal.runsdb import open_for_reading
 
 sys.path.insert(0, str(Path(__file__).parent / "workers"))
 

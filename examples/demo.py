@@ -24,9 +24,9 @@ import anyio
 from demo_jobs import COUNT_ACTIVE, FIVE_STEPS, INCREMENT, LOOK_UP, Job, some_records
 from demo_ways import Code, DirectCalls, Spent, conversing
 
-from toolfold.execution.accounts import read_accounts
-from toolfold.execution.ledger import Account
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal.accounts import read_accounts
+from toolfold.journal.ledger import Account
+from toolfold.journal.runsdb import open_for_reading
 
 ROOT = Path(__file__).resolve().parents[1]
 NPM_SERVER = ROOT / ".tools/npm/node_modules/@modelcontextprotocol/server-memory/dist/index.js"

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 from support import ROOT, node_server
 
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
 from toolfold.tokens import count_tokens
 
 _ROW = re.compile(

@@ -26,18 +26,18 @@ from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, Settings
 from toolfold.embedding import MiniLmEmbedder
-from toolfold.execution.approvals import approvals_of
-from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
-from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs_module import RunsModule
+from toolfold.execution.modules.caching import Cache
+from toolfold.execution.modules.runs import RunsModule
+from toolfold.execution.modules.tools import DiscoveryModule
 from toolfold.execution.runtime import Runtime, Trust
-from toolfold.execution.sessions import sessions_of
+from toolfold.execution.sessions.sessions import sessions_of
 from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
-from toolfold.execution.waiting import WaitingRuns
+from toolfold.execution.trust.approvals import approvals_of
+from toolfold.execution.trust.waiting import WaitingRuns
+from toolfold.journal.journal import Journal
 from toolfold.jsontypes import JsonObject
 from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.checker import MontyChecker

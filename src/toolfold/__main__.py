@@ -14,7 +14,7 @@ def main() -> int:
         if world is not None:
             return relay(world, os.environ)
     if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
-        from toolfold.relay.hook import hook
+        from toolfold.relay.hooks.hook import hook
 
         return hook(arguments[1:], os.environ)
     from toolfold.entrypoints.cli import run_command

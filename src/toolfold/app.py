@@ -28,23 +28,23 @@ from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
-from toolfold.execution.approvals import approvals_of
-from toolfold.execution.caching import Cache
 from toolfold.execution.calls import Answerers
-from toolfold.execution.concealing import Privacy
-from toolfold.execution.discovery_module import DiscoveryModule
 from toolfold.execution.going import GoingRuns
-from toolfold.execution.guarding import is_denied
-from toolfold.execution.journal import Journal
-from toolfold.execution.parking import Parking
+from toolfold.execution.modules.caching import Cache
+from toolfold.execution.modules.runs import RunsModule
+from toolfold.execution.modules.skills import SkillsModule
+from toolfold.execution.modules.tools import DiscoveryModule
 from toolfold.execution.pinned import PinnedCalls
-from toolfold.execution.runs_module import RunsModule
 from toolfold.execution.runtime import Runtime, Trust
-from toolfold.execution.sessions import Sessions, sessions_of
-from toolfold.execution.skills_module import SkillsModule
+from toolfold.execution.sessions.parking import Parking
+from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
-from toolfold.execution.waiting import WaitingRuns
+from toolfold.execution.trust.approvals import approvals_of
+from toolfold.execution.trust.concealing import Privacy
+from toolfold.execution.trust.guarding import is_denied
+from toolfold.execution.trust.waiting import WaitingRuns
+from toolfold.journal.journal import Journal
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
 from toolfold.memory.consolidation.schedule import keep_consolidating

@@ -14,9 +14,9 @@ import pytest
 from support import ROOT
 
 from toolfold.errors import ToolFailed
-from toolfold.execution.decisions import Decided, Revealed
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin, Start
+from toolfold.journal.decisions import Decided, Revealed
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin, Start
 
 APPROVED = Decided(position=2, tool="crm.delete", rule="ask crm.*", action="approved", by="user")
 DENIED = Decided(position=3, tool="crm.wipe", rule="deny crm.wipe", action="deny", by="policy")

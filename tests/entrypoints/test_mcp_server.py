@@ -16,8 +16,8 @@ from support import SHARED_DATA, MakeApp, catalogue, inspector, test_server, wri
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.execution.runs import find, newest
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal.runs import find, newest
+from toolfold.journal.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 SEVEN = [

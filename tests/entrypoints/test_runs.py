@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from toolfold.errors import ToolFailed
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
 
 Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -75,8 +75,8 @@ def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
     toolfold: Toolfold, home: Path, ids: list[str]
 ) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
-        "from toolfold.execution.runs import Origin\n"
+        "import sys\nfrom pathlib import Path\nfrom toolfold.journal.journal import Journal\n"
+        "from toolfold.journal.runs import Origin\n"
         "journal = Journal(Path(sys.argv[1]), days=30, max_bytes=1 << 29, code_bytes=100)\n"
         "with journal.opened():\n    print(journal.begin(Origin(), '1').id, end='')\n"
     )

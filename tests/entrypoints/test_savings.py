@@ -16,8 +16,8 @@ from toolfold.catalog.definitions import definition, listing
 from toolfold.entrypoints.commands.estimate import Estimate, ServerCost, as_json_value, text
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.savings_text import money
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
 from toolfold.tokens import count_tokens
 
 DAY_S = 86_400.0

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from toolfold.errors import StoreError
-from toolfold.execution import runsdb
-from toolfold.execution.audit import read_signer
-from toolfold.execution.decisions import Decided, Revealed
-from toolfold.execution.head import read_head
-from toolfold.execution.journal import Journal
-from toolfold.execution.journaled import JournaledRun
-from toolfold.execution.runs import Origin
-from toolfold.execution.verifying import Verified, snapshot, verify
+from toolfold.journal import runsdb
+from toolfold.journal.audit.chain import read_signer
+from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.verifying import Verified, snapshot, verify
+from toolfold.journal.decisions import Decided, Revealed
+from toolfold.journal.journal import Journal
+from toolfold.journal.journaled import JournaledRun
+from toolfold.journal.runs import Origin
 
 DAY_S = 24 * 3600.0
 DECIDED = Decided(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolfold.catalog.questions import Reply
-from toolfold.execution.approval_form import (
+from toolfold.execution.trust.approval_form import (
     DEFAULT_MOST,
     LARGEST_MOST,
     approved_calls,

@@ -13,11 +13,11 @@ from support import MakeApp, Running, test_server
 
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.errors import NeedsApproval, NotFound, QuestionExpired
-from toolfold.execution.approvals import Approval, Approvals
-from toolfold.execution.decisions import Decided, happened
-from toolfold.execution.guarding import Guard, RunFacts
-from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import SessionWish
+from toolfold.execution.trust.approvals import Approval, Approvals
+from toolfold.execution.trust.guarding import Guard, RunFacts
+from toolfold.journal.decisions import Decided, happened
+from toolfold.journal.runs import Origin
 from toolfold.policy.decide import Policy, ToolFacts
 from toolfold.policy.rules import read_rules
 

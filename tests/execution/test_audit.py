@@ -28,12 +28,12 @@ from audited import (
 
 from toolfold.config import database
 from toolfold.errors import NotFound, StoreError
-from toolfold.execution import runsdb
-from toolfold.execution.audit import read_signer
-from toolfold.execution.decisions import happened
-from toolfold.execution.head import Head, head_path, last_entry, read_head
-from toolfold.execution.runs import Origin
-from toolfold.execution.verifying import Verified
+from toolfold.journal import runsdb
+from toolfold.journal.audit.chain import read_signer
+from toolfold.journal.audit.head import Head, head_path, last_entry, read_head
+from toolfold.journal.audit.verifying import Verified
+from toolfold.journal.decisions import happened
+from toolfold.journal.runs import Origin
 
 ONE = 1 << 32
 
@@ -123,9 +123,9 @@ def test_a_journal_that_was_deleted_is_missed(path: Path) -> None:
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
     prelude = (
-        "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
-        "from toolfold.execution.decisions import Decided, Revealed\n"
-        "from toolfold.execution.runs import Origin\n"
+        "import sys\nfrom pathlib import Path\nfrom toolfold.journal.journal import Journal\n"
+        "from toolfold.journal.decisions import Decided, Revealed\n"
+        "from toolfold.journal.runs import Origin\n"
         "path, most = Path(sys.argv[1]), int(sys.argv[2])\n"
         "journal = Journal(path, days=30, max_bytes=most, code_bytes=1000)\n"
         "def one_run():\n"
@@ -160,7 +160,7 @@ def kill_writers(path: Path, *, rounds: int, max_bytes: int) -> Verified:
     moments = random.Random(rounds)
     code = (
         "import threading, time\n"
-        "from toolfold.execution import journal as module\n"
+        "from toolfold.journal import journal as module\n"
         "module._HOUR_S = 0.0\n"  # all runs may be pruned
         "def prune():\n"
         "    while True:\n"

@@ -202,7 +202,7 @@ async def test_an_answer_of_some_length_is_concealed(
 async def test_what_is_too_large_to_be_concealed_is_refused(
     running: MakeApp, servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    monkeypatch.setattr("toolfold.execution.concealing.MOST_BYTES", 200_000)
+    monkeypatch.setattr("toolfold.execution.trust.concealing.MOST_BYTES", 200_000)
     code = "import crm\ncrm.export(rows=3000)"
     async with running(servers, toml=ON, limits__result_bytes=100_000) as toolfold:
         result = await toolfold.run(code)

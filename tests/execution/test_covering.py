@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolfold.errors import BadInput
-from toolfold.execution.covering import covered
+from toolfold.execution.trust.covering import covered
 from toolfold.privacy.fields import FieldRule, FieldRules
 from toolfold.privacy.vault import Vault
 

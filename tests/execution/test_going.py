@@ -10,7 +10,7 @@ from mcp import Client
 from support import MakeApp, Running, test_server
 
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.execution.runs import Origin
+from toolfold.journal.runs import Origin
 
 pytestmark = pytest.mark.anyio
 

@@ -19,10 +19,10 @@ import pytest
 from support import MakeApp, test_server
 
 from toolfold.errors import NotFound, StoreError, ToolFailed
-from toolfold.execution import runs
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin, Run
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal import runs
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin, Run
+from toolfold.journal.runsdb import open_for_reading
 
 DAY_S = 24 * 3600.0
 NULL = {"null": test_server("null")}
@@ -360,7 +360,7 @@ async def test_rows_that_wait_are_written_though_no_other_run_comes(path: Path) 
 def test_rows_that_wait_are_bounded_and_those_beyond_are_counted(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolfold.execution.rows._MOST_WAITING_BYTES", 5_000)
+    monkeypatch.setattr("toolfold.journal.rows._MOST_WAITING_BYTES", 5_000)
     with opened(path) as journal, closing(sqlite3.connect(path)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         for _ in range(30):
@@ -392,9 +392,9 @@ def test_a_process_that_opens_the_file_for_ever_is_not_waited_for(
 def python(code: str, *arguments: object, **options: Any) -> "subprocess.Popen[str]":
     """Start a process that has a `journal`."""
     prelude = (
-        "import sys\nfrom pathlib import Path\nfrom toolfold.execution.journal import Journal\n"
-        "from toolfold.execution import runs\nfrom toolfold.execution.runs import Origin\n"
-        "from toolfold.execution.runsdb import open_for_reading\n"
+        "import sys\nfrom pathlib import Path\nfrom toolfold.journal.journal import Journal\n"
+        "from toolfold.journal import runs\nfrom toolfold.journal.runs import Origin\n"
+        "from toolfold.journal.runsdb import open_for_reading\n"
         "journal = Journal(Path(sys.argv[1]), days=30, max_bytes=1 << 29, code_bytes=1000)\n"
     )
     command = [sys.executable, "-c", prelude + code, *map(str, arguments)]

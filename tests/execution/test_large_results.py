@@ -9,8 +9,8 @@ import pytest
 from support import MakeApp, MakeConfig, test_server
 
 from toolfold.entrypoints.http.tenants import in_namespace
-from toolfold.execution import runs
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal import runs
+from toolfold.journal.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 BULKY = {"bulky": test_server("bulky")}

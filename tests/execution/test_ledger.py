@@ -17,13 +17,13 @@ from toolfold.catalog.definitions import Definitions, definition, listing
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ToolFailed
-from toolfold.execution import accounts
-from toolfold.execution.accounts import Accounts, read_accounts
-from toolfold.execution.journal import Journal
-from toolfold.execution.journaled import JournaledRun
-from toolfold.execution.ledger import Account, uses
-from toolfold.execution.runs import Origin
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal import accounts
+from toolfold.journal.accounts import Accounts, read_accounts
+from toolfold.journal.journal import Journal
+from toolfold.journal.journaled import JournaledRun
+from toolfold.journal.ledger import Account, uses
+from toolfold.journal.runs import Origin
+from toolfold.journal.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 NULL = {"null": test_server("null")}

@@ -14,9 +14,9 @@ from support import MakeApp, Running, test_server
 from toolfold.catalog.catalog import Catalog
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import BadInput, NotFound, StateLost
-from toolfold.execution.parking import Parking
-from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import SessionWish
+from toolfold.execution.sessions.parking import Parking
+from toolfold.journal.runs import Origin
 
 pytestmark = pytest.mark.anyio
 

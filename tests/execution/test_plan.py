@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold.errors import CodeRejected
-from toolfold.execution.plan import Plan, make_plan
+from toolfold.execution.checking.plan import Plan, make_plan
 
 
 def plan_of(source: str) -> Plan:

@@ -12,7 +12,7 @@ from tables import correct_code, mistakes_caught_before, mistakes_caught_in_the_
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
 from toolfold.config.settings import Limits
-from toolfold.execution.plan import make_plan
+from toolfold.execution.checking.plan import make_plan
 from toolfold.execution.report import RunResult
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import GuestCall, Program

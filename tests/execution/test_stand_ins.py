@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from toolfold.catalog.tool import ListedTool
-from toolfold.execution.stand_ins import stand_in
+from toolfold.execution.trust.stand_ins import stand_in
 from toolfold.mounts import built_in_tools
 
 OWNER = {

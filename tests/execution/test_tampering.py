@@ -15,9 +15,9 @@ import pytest
 from audited import DAY_S, Clock, check, fault, make_journal, one_run, opened, tampering
 
 from toolfold.errors import ToolFailed
-from toolfold.execution.audit import AUDITED, Signer, digest, key_path, read_signer, trigger
-from toolfold.execution.head import accept, head_path
-from toolfold.execution.runs import Origin
+from toolfold.journal.audit.chain import AUDITED, Signer, digest, key_path, read_signer, trigger
+from toolfold.journal.audit.head import accept, head_path
+from toolfold.journal.runs import Origin
 
 
 @pytest.fixture(scope="module")

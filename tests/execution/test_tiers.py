@@ -9,7 +9,7 @@ import pytest
 from support import MakeApp, test_server
 
 from toolfold.errors import CodeRejected, RunCrashed
-from toolfold.execution.plan import make_plan
+from toolfold.execution.checking.plan import make_plan
 from toolfold.execution.tiers import Tiers
 from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.sandbox import Failure, GuestFiles, Modules, Session

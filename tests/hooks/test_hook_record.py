@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hooks.home import said, transcript
 
-from toolfold.relay.hook_record import describe, duration_ms, read_transcript
+from toolfold.relay.hooks.record import describe, duration_ms, read_transcript
 
 FIXED = "Fixed: the cookie needs SameSite=Lax."
 KEY = "sk-ant-api03-" + "x1Y2z3" * 8

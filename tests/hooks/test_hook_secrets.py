@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.relay.hook_secrets import REMOVED, beginning_without_secrets, without_secrets
+from toolfold.relay.hooks.secrets import REMOVED, beginning_without_secrets, without_secrets
 
 # Put together here, so that no scanner takes this file for a leak.
 LONG = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0"

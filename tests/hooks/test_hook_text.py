@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolfold.relay.hook_text import asks_for_memory, fenced, harmless, within
+from toolfold.relay.hooks.text import asks_for_memory, fenced, harmless, within
 from toolfold.tokens import count_tokens
 
 

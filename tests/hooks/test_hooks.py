@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hooks.home import HookHome, git, repository, said, transcript
 
-from toolfold.execution.accounts import read_accounts
-from toolfold.execution.ledger import Account
-from toolfold.execution.runsdb import open_for_reading
+from toolfold.journal.accounts import read_accounts
+from toolfold.journal.ledger import Account
+from toolfold.journal.runsdb import open_for_reading
 from toolfold.tokens import count_tokens
 
 HEAVY = "{'anyio', 'asyncio', 'mcp', 'numpy', 'pydantic', 'sqlite3', 'subprocess', 'tomllib'}"
@@ -224,7 +224,7 @@ def test_a_hook_imports_next_to_nothing(shared_home: HookHome, project: Path) ->
     shared_home.remember("A note", cwd=project)
     code = f"""
 import os, sys
-from toolfold.relay.hook import hook
+from toolfold.relay.hooks.hook import hook
 assert hook(["session-start"], os.environ) == 0
 print(sorted({HEAVY} & set(sys.modules)), file=sys.stderr)
 """

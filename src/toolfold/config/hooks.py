@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolfold.config.layers import COUNT, OWN_AMOUNT, OWN_TEXT, STRICT_WHEN_FALSE, WAYS, Kind
-from toolfold.relay import hook_settings
+from toolfold.relay.hooks import settings as hook_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,22 +24,22 @@ from toolfold.errors import (
     ToolfoldError,
     UpstreamError,
 )
-from toolfold.execution import caching
-from toolfold.execution.caching import Cache, Caching
-from toolfold.execution.concealing import Concealing, Outgoing
-from toolfold.execution.discovery_module import READ, RESOURCES, DiscoveryModule, read_arguments
-from toolfold.execution.guarding import Guard, facts_of, facts_of_offer
-from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping
-from toolfold.execution.rehearsal import Rehearsal
-from toolfold.execution.replay import Answered, Replay
+from toolfold.execution.modules import caching
+from toolfold.execution.modules.caching import Cache, Caching
+from toolfold.execution.modules.runs import GET as GET_RUN
+from toolfold.execution.modules.runs import RunsModule
+from toolfold.execution.modules.skills import SAVE, with_source
+from toolfold.execution.modules.tools import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.report import Tally
-from toolfold.execution.runs import Origin
-from toolfold.execution.runs_module import GET as GET_RUN
-from toolfold.execution.runs_module import RunsModule
-from toolfold.execution.skills_module import SAVE, with_source
-from toolfold.execution.stand_ins import stand_in
-from toolfold.execution.tainting import Following
+from toolfold.execution.trust.concealing import Concealing, Outgoing
+from toolfold.execution.trust.guarding import Guard, facts_of, facts_of_offer
+from toolfold.execution.trust.rehearsal import Rehearsal
+from toolfold.execution.trust.stand_ins import stand_in
+from toolfold.execution.trust.tainting import Following
+from toolfold.journal.journaled import JournaledCall, JournaledRun
+from toolfold.journal.replay import Answered, Replay
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts
 from toolfold.sandbox.sandbox import GuestCall

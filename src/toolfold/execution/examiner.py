@@ -7,11 +7,11 @@ from toolfold.catalog.definitions import Definitions
 from toolfold.config.settings import Limits
 from toolfold.errors import ToolfoldError
 from toolfold.execution import report
-from toolfold.execution.bindings import NOTHING, Bindings
-from toolfold.execution.plan import Plan, make_plan
-from toolfold.execution.review import Finding, review
-from toolfold.execution.skill_feed import Feed, Feeder
-from toolfold.execution.skill_review import review_calls
+from toolfold.execution.checking.plan import Plan, make_plan
+from toolfold.execution.checking.review import Finding, review
+from toolfold.execution.sessions.bindings import NOTHING, Bindings
+from toolfold.execution.skills.feed import Feed, Feeder
+from toolfold.execution.skills.review import review_calls
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.sandbox.sandbox import Checker
 from toolfold.skills.models import Skill

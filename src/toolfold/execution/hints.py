@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from toolfold.execution.advice import AVAILABLE
+from toolfold.execution.checking.advice import AVAILABLE
 from toolfold.execution.tiers import Tier
 from toolfold.sandbox.sandbox import Failure
 

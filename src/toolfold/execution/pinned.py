@@ -7,12 +7,12 @@ from toolfold.catalog.questions import Ask
 from toolfold.catalog.results import Blob, to_answer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
-from toolfold.execution.concealing import Concealing, Privacy
-from toolfold.execution.guarding import facts_of, refuse_denied
-from toolfold.execution.journal import Journal
-from toolfold.execution.journaled import JournaledCall, JournaledRun
-from toolfold.execution.passing import Passing
-from toolfold.execution.runs import Origin
+from toolfold.execution.trust.concealing import Concealing, Privacy
+from toolfold.execution.trust.guarding import facts_of, refuse_denied
+from toolfold.execution.trust.passing import Passing
+from toolfold.journal.journal import Journal
+from toolfold.journal.journaled import JournaledCall, JournaledRun
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.files import PolicyFiles
 

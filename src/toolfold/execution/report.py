@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from toolfold.catalog.results import Blob
-from toolfold.execution.gaps import Unsupported
+from toolfold.execution.checking.gaps import Unsupported
+from toolfold.execution.checking.review import Finding
 from toolfold.execution.overflow import Kept, Saved, render
-from toolfold.execution.review import Finding
 from toolfold.jsontypes import Json
 from toolfold.sandbox.sandbox import Failure, GuestOutcome
 

@@ -3,8 +3,8 @@
 from toolfold.catalog.catalog import Catalog
 from toolfold.errors import BadInput, InDoubt, ToolfoldError
 from toolfold.execution import report
-from toolfold.execution.journal import Journal
-from toolfold.execution.replay import Decision, Replay
+from toolfold.journal.journal import Journal
+from toolfold.journal.replay import Decision, Replay
 
 
 class Resuming:

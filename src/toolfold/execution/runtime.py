@@ -13,31 +13,31 @@ from toolfold.catalog.questions import Ask
 from toolfold.config.settings import Limits
 from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed
 from toolfold.execution import report
-from toolfold.execution.approvals import Approvals
 from toolfold.execution.calls import Answerers, Calls, OnProgress
-from toolfold.execution.concealing import Concealing, Privacy
+from toolfold.execution.checking.plan import Plan, make_plan
+from toolfold.execution.checking.review import Finding
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.going import Begun, Work
-from toolfold.execution.guarding import Guard, RunFacts
 from toolfold.execution.hints import hint_for
-from toolfold.execution.journal import Journal
-from toolfold.execution.journaled import JournaledRun
 from toolfold.execution.keeping import Keeping
 from toolfold.execution.overflow import Saved, save_overflow
-from toolfold.execution.plan import Plan, make_plan
-from toolfold.execution.rehearsal import Rehearsal
-from toolfold.execution.replay import Decision, Replay
 from toolfold.execution.report import RunFailure, RunResult, Times
 from toolfold.execution.resuming import Resuming
-from toolfold.execution.review import Finding
-from toolfold.execution.runs import RESUMABLE, Kind, Origin, Run, Start
-from toolfold.execution.sessions import Held, Sessions
-from toolfold.execution.skill_feed import Feed, Feeder
-from toolfold.execution.skill_uses import SkillUses
+from toolfold.execution.sessions.sessions import Held, Sessions
+from toolfold.execution.skills.feed import Feed, Feeder
+from toolfold.execution.skills.uses import SkillUses
 from toolfold.execution.stage import Act, Stage
-from toolfold.execution.tainting import Following, Taints
 from toolfold.execution.tiers import Tier, Tiers
-from toolfold.execution.waiting import WaitingRuns
+from toolfold.execution.trust.approvals import Approvals
+from toolfold.execution.trust.concealing import Concealing, Privacy
+from toolfold.execution.trust.guarding import Guard, RunFacts
+from toolfold.execution.trust.rehearsal import Rehearsal
+from toolfold.execution.trust.tainting import Following, Taints
+from toolfold.execution.trust.waiting import WaitingRuns
+from toolfold.journal.journal import Journal
+from toolfold.journal.journaled import JournaledRun
+from toolfold.journal.replay import Decision, Replay
+from toolfold.journal.runs import RESUMABLE, Kind, Origin, Run, Start
 from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import (
     Checker,

@@ -11,10 +11,10 @@ from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import NotFound
 from toolfold.execution.calls import SHOW
+from toolfold.execution.checking.plan import make_plan
 from toolfold.execution.overflow import render
-from toolfold.execution.plan import make_plan
-from toolfold.execution.recording import Replay
-from toolfold.execution.skill_feed import Feed, Feeder, run_feed
+from toolfold.execution.skills.feed import Feed, Feeder, run_feed
+from toolfold.execution.skills.recording import Replay
 from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.jsontypes import JsonObject

@@ -8,16 +8,18 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.stubfiles import StubFiles
 from toolfold.clocks import PausableClock
-from toolfold.execution import caching, discovery_module, runs_module
-from toolfold.execution.bindings import Bindings, bindings
 from toolfold.execution.calls import PROGRESS, SHOW, Calls
 from toolfold.execution.examiner import Examiner
-from toolfold.execution.moving import no_calls, pack_up, refuse_to_leave
-from toolfold.execution.recording import Recorder
-from toolfold.execution.sessions import Held, Sessions
-from toolfold.execution.skill_feed import Feed, run_feed
+from toolfold.execution.modules import caching
+from toolfold.execution.modules import runs as runs_module
+from toolfold.execution.modules import tools as discovery_module
+from toolfold.execution.sessions.bindings import Bindings, bindings
+from toolfold.execution.sessions.moving import no_calls, pack_up, refuse_to_leave
+from toolfold.execution.sessions.sessions import Held, Sessions
+from toolfold.execution.skills.feed import Feed, run_feed
+from toolfold.execution.skills.recording import Recorder
 from toolfold.execution.tiers import Tier, Tiers
-from toolfold.execution.waiting import RunAsk, WaitingRuns
+from toolfold.execution.trust.waiting import RunAsk, WaitingRuns
 from toolfold.sandbox.sandbox import (
     Beginning,
     Frozen,

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Final, Literal, Protocol
 
 from toolfold.errors import CodeRejected, RunCrashed
-from toolfold.execution.advice import AVAILABLE
-from toolfold.execution.gaps import MISSING_BUILTINS
-from toolfold.execution.plan import Plan
+from toolfold.execution.checking.advice import AVAILABLE
+from toolfold.execution.checking.gaps import MISSING_BUILTINS
+from toolfold.execution.checking.plan import Plan
 from toolfold.sandbox.sandbox import Failure, Sandbox
 
 Tier = Literal["monty", "cpython"]

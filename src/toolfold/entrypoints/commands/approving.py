@@ -12,16 +12,16 @@ from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.local import print_result, with_app
 from toolfold.entrypoints.commands.options import config_of, world_of
 from toolfold.errors import ConfigError
-from toolfold.execution.approval_form import LARGEST_MOST
-from toolfold.execution.approvals import (
+from toolfold.execution.trust.approval_form import LARGEST_MOST
+from toolfold.execution.trust.approvals import (
     Approval,
     Approvals,
     approvals_of,
     decided,
     scope_of,
 )
-from toolfold.execution.decisions import Action
-from toolfold.execution.runs import Origin
+from toolfold.journal.decisions import Action
+from toolfold.journal.runs import Origin
 
 _SHOWN_CHARS = 500
 

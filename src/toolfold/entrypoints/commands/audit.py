@@ -15,12 +15,12 @@ from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.when import parse_since
 from toolfold.errors import NotFound, StoreError
-from toolfold.execution.audit import Signer, key_path, read_signer
-from toolfold.execution.exporting import lines
-from toolfold.execution.head import accept, head_path, last_entry, read_head
-from toolfold.execution.runsdb import open_for_reading, read_journal
-from toolfold.execution.verifying import Fault, Verified, snapshot
-from toolfold.execution.verifying import verify as verify_log
+from toolfold.journal.audit.chain import Signer, key_path, read_signer
+from toolfold.journal.audit.exporting import lines
+from toolfold.journal.audit.head import accept, head_path, last_entry, read_head
+from toolfold.journal.audit.verifying import Fault, Verified, snapshot
+from toolfold.journal.audit.verifying import verify as verify_log
+from toolfold.journal.runsdb import open_for_reading, read_journal
 from toolfold.memory.transfer.files import NewFile
 
 _ACCEPT = (

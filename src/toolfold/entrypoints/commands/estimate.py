@@ -17,8 +17,8 @@ from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Folder
 from toolfold.entrypoints.install.records import Records
 from toolfold.errors import ConfigError
-from toolfold.execution.ledger import read_definitions
-from toolfold.execution.texts import compact
+from toolfold.journal.ledger import read_definitions
+from toolfold.journal.texts import compact
 from toolfold.relay.surface import execute_code
 from toolfold.tokens import count_tokens
 

@@ -23,7 +23,7 @@ def answer_in_own_process(_arguments: Namespace) -> int:
 
 def hook(arguments: Namespace) -> int:
     """Do as the relay does, which is how it begins but for odd options."""
-    from toolfold.relay.hook import hook as run
+    from toolfold.relay.hooks.hook import hook as run
 
     return run([arguments.name], environment())
 

@@ -22,10 +22,10 @@ from toolfold.entrypoints.commands.trusting import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.execution.replay import Decision
 from toolfold.execution.report import RunResult
-from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import SessionWish
+from toolfold.journal.replay import Decision
+from toolfold.journal.runs import Origin
 from toolfold.memory.memories import Memories
 
 _T = TypeVar("_T")

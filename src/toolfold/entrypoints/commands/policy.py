@@ -12,8 +12,8 @@ from toolfold.config.paths import make_private
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import Shelf
 from toolfold.errors import ConfigError, NotFound
-from toolfold.execution.approvals import approvals_of, scope_of
-from toolfold.execution.guarding import facts_of
+from toolfold.execution.trust.approvals import approvals_of, scope_of
+from toolfold.execution.trust.guarding import facts_of
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts, explain
 from toolfold.policy.files import NAME, PolicyFiles, read_policy

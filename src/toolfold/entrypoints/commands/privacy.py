@@ -15,8 +15,8 @@ from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput
-from toolfold.execution.concealing import Privacy
-from toolfold.execution.covering import covered
+from toolfold.execution.trust.concealing import Privacy
+from toolfold.execution.trust.covering import covered
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.vault import Vault

@@ -14,9 +14,9 @@ from toolfold.entrypoints.commands.runs_text import (
 )
 from toolfold.entrypoints.commands.when import show_moment
 from toolfold.errors import NotFound
-from toolfold.execution.decisions import Decided, Happened, Revealed, happened
-from toolfold.execution.replay import attempts
-from toolfold.execution.runs import Call, Run, Text
+from toolfold.journal.decisions import Decided, Happened, Revealed, happened
+from toolfold.journal.replay import attempts
+from toolfold.journal.runs import Call, Run, Text
 
 _SHOWN_CHARS = 2_000
 

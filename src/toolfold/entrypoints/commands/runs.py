@@ -15,7 +15,7 @@ from toolfold.entrypoints.commands.runs_text import (
 )
 from toolfold.entrypoints.commands.when import show_moment
 from toolfold.errors import ConfigError, NotFound
-from toolfold.execution.runs import Call, Kind, Run, Text, find, newest
+from toolfold.journal.runs import Call, Kind, Run, Text, find, newest
 
 _VERBS = frozenset({"list", "show", "resume", "replay", "verify", "export"})
 _KINDS: dict[Kind, str] = {

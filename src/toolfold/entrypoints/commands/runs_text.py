@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
 from toolfold.config.processes import is_alive_since
-from toolfold.execution import runsdb
-from toolfold.execution.runs import Run, Text
+from toolfold.journal import runsdb
+from toolfold.journal.runs import Run, Text
 
 _Found = TypeVar("_Found")
 

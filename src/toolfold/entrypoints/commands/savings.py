@@ -12,9 +12,9 @@ from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.when import parse_since
-from toolfold.execution.accounts import Accounts, read_accounts
-from toolfold.execution.ledger import Account, Sums, sums, uses
-from toolfold.execution.runsdb import read_journal
+from toolfold.journal.accounts import Accounts, read_accounts
+from toolfold.journal.ledger import Account, Sums, sums, uses
+from toolfold.journal.runsdb import read_journal
 
 
 def savings(arguments: Namespace) -> int:

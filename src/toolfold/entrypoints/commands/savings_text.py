@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from toolfold.config.faults import shown
-from toolfold.execution.ledger import Sums, Use
+from toolfold.journal.ledger import Sums, Use
 
 _BAR: Final = 30
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.execution.sessioninfo import SessionInfo
-from toolfold.execution.sessions import Sessions, sessions_of
+from toolfold.execution.sessions.info import SessionInfo
+from toolfold.execution.sessions.sessions import Sessions, sessions_of
 
 _SHOWN_NAMES_CHARS = 60
 

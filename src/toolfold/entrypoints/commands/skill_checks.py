@@ -11,8 +11,8 @@ from toolfold.config.config import environment
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput, NotFound
+from toolfold.execution.modules.skills import not_saved
 from toolfold.execution.skill_tests import SkillTests, told
-from toolfold.execution.skills_module import not_saved
 from toolfold.skills.folders import MANIFEST, SOURCE
 from toolfold.skills.models import Skill, Texts
 from toolfold.skills.names import parse_name

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterable
 
 from toolfold.errors import StoreError
-from toolfold.execution.journal import Journal
 from toolfold.execution.report import Tally, completed_text
-from toolfold.execution.runs import Run
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Run
 from toolfold.jsontypes import JsonObject
 
 _log = logging.getLogger(__name__)

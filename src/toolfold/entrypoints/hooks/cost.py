@@ -5,9 +5,9 @@ from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from toolfold.catalog.definitions import Listing, definition, listing
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
-from toolfold.execution.texts import compact, tool_text
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
+from toolfold.journal.texts import compact, tool_text
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import load_surface
 from toolfold.tokens import count_tokens

@@ -9,7 +9,7 @@ from toolfold.config.config import Config
 from toolfold.entrypoints.hooks.notes import SESSION_TAG
 from toolfold.jsontypes import Json
 from toolfold.memory.memories import Memories, Place
-from toolfold.relay.hook_record import Transcript, describe, duration_ms, read_transcript
+from toolfold.relay.hooks.record import Transcript, describe, duration_ms, read_transcript
 
 _SOURCE: Final = "claude-code"
 _TWICE_S: Final = 60.0

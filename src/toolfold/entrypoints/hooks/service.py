@@ -16,15 +16,15 @@ from toolfold.entrypoints.hooks.notes import Wanted, choose, fitted, line
 from toolfold.entrypoints.hooks.recording import record
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
-from toolfold.execution.journal import Journal
-from toolfold.execution.runs import Origin
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
 from toolfold.memory.memories import Memories, Place
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
 from toolfold.memory.ranking.words import telling_words
-from toolfold.relay.hook_secrets import beginning_without_secrets
-from toolfold.relay.hook_text import asks_for_memory, fenced
+from toolfold.relay.hooks.secrets import beginning_without_secrets
+from toolfold.relay.hooks.text import asks_for_memory, fenced
 from toolfold.tokens import count_tokens
 
 IMPORTANT: Final = "important"

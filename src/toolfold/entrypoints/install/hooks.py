@@ -16,8 +16,8 @@ from toolfold.entrypoints.install.own import own_command
 from toolfold.entrypoints.install.records import digest_of_text
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.relay.hook_log import HookLog
-from toolfold.relay.hook_settings import HookWishes, read_wishes
+from toolfold.relay.hooks.log import HookLog
+from toolfold.relay.hooks.settings import HookWishes, read_wishes
 
 _TABLE: Final = ("hooks",)
 _GRACE_S: Final = 2

@@ -11,10 +11,10 @@ from toolfold.app import App
 from toolfold.catalog.addresses import inner_uri
 from toolfold.catalog.questions import Ask
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.concealing import Concealing, Outgoing
-from toolfold.execution.guarding import facts_of_offer, refuse_denied
-from toolfold.execution.passing import Passing
-from toolfold.execution.runs import Origin
+from toolfold.execution.trust.concealing import Concealing, Outgoing
+from toolfold.execution.trust.guarding import facts_of_offer, refuse_denied
+from toolfold.execution.trust.passing import Passing
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.wire import key_of
 

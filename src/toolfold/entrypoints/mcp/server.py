@@ -19,13 +19,13 @@ from toolfold.entrypoints.mcp.asking import Desk, open_desk
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
-from toolfold.execution.approval_form import waiting_text
-from toolfold.execution.approvals import approvals_of
 from toolfold.execution.calls import OnProgress
 from toolfold.execution.going import GoingRun
 from toolfold.execution.report import RunResult
-from toolfold.execution.runs import Origin
 from toolfold.execution.runtime import SessionWish
+from toolfold.execution.trust.approval_form import waiting_text
+from toolfold.execution.trust.approvals import approvals_of
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import execute_code
 from toolfold.relay.wire import key_of

@@ -10,10 +10,17 @@ from toolfold.app import App
 from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
 from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.errors import BadInput, Denied, NotFound
-from toolfold.execution.approval_form import DEFAULT_MOST, LARGEST_MOST
-from toolfold.execution.approvals import Approval, Approvals, State, approvals_of, decided, scope_of
 from toolfold.execution.report import RunResult
-from toolfold.execution.runs import Origin
+from toolfold.execution.trust.approval_form import DEFAULT_MOST, LARGEST_MOST
+from toolfold.execution.trust.approvals import (
+    Approval,
+    Approvals,
+    State,
+    approvals_of,
+    decided,
+    scope_of,
+)
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 
 _T = TypeVar("_T")

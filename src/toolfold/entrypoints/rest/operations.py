@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from starlette.responses import Response
 
 from toolfold.app import App
-from toolfold.execution.runs import Origin
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 
 JSON_TYPE: Final = "application/json"

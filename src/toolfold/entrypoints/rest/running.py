@@ -26,7 +26,7 @@ from toolfold.errors import ToolfoldError
 from toolfold.execution.calls import OnProgress
 from toolfold.execution.report import RunFailure, RunResult, Times, ToolCount
 from toolfold.execution.runtime import SessionWish
-from toolfold.execution.sessions import SESSION_NAME
+from toolfold.execution.sessions.sessions import SESSION_NAME
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _log = logging.getLogger(__name__)

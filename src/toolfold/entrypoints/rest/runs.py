@@ -19,8 +19,8 @@ from toolfold.entrypoints.rest.operations import (
 from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound
-from toolfold.execution.runs import Call, Ending, Run, find, newest
-from toolfold.execution.runsdb import read_journal
+from toolfold.journal.runs import Call, Ending, Run, find, newest
+from toolfold.journal.runsdb import read_journal
 from toolfold.jsontypes import Json, JsonObject
 
 _Read = TypeVar("_Read")

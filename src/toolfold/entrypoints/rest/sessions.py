@@ -6,8 +6,8 @@ from typing import Final
 import anyio.to_thread
 
 from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
-from toolfold.execution.sessioninfo import SessionInfo
-from toolfold.execution.sessions import SESSION_NAME
+from toolfold.execution.sessions.info import SessionInfo
+from toolfold.execution.sessions.sessions import SESSION_NAME
 from toolfold.jsontypes import Json, JsonObject
 
 _TEXT: Final[JsonObject] = {"type": "string"}

@@ -17,11 +17,11 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.concealing import Concealing
-from toolfold.execution.guarding import facts_of, is_denied, refuse_denied
-from toolfold.execution.journaled import JournaledCall, JournaledRun
 from toolfold.execution.keeping import Keeping, covered_blob
 from toolfold.execution.overflow import render
+from toolfold.execution.trust.concealing import Concealing
+from toolfold.execution.trust.guarding import facts_of, is_denied, refuse_denied
+from toolfold.journal.journaled import JournaledCall, JournaledRun
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _Seen = tuple[int, frozenset[str]]

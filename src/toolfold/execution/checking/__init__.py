@@ -1,0 +1,1 @@
+"""What can be told of a program before it runs."""

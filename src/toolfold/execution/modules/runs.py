@@ -1,0 +1,165 @@
+"""The module `runs` of guest code: runs that went on, or did not come to their end."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio.to_thread
+
+from toolfold.errors import BadCall, NotFound
+from toolfold.execution.going import GoingRun, GoingRuns, Work
+from toolfold.execution.trust.approval_form import standing_text
+from toolfold.execution.trust.approvals import Approvals
+from toolfold.journal.journal import Journal
+from toolfold.journal.runs import Origin, Run
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.sandbox.sandbox import GuestCall, GuestModule
+
+_LONGEST_WAIT_S: Final = 40.0
+_WAIT_S: Final = 30.0
+_ID_CHARS: Final = 16
+
+GET: Final = "runs.get"
+"""The function that changes nothing."""
+
+MODULE: Final = GuestModule(
+    functions=("get", "resume", "stop"),
+    stub="""\
+from typing import Any, Awaitable
+from ty_extensions import Intersection
+def get(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+def resume(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+def stop(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+""",  # noqa: E501
+)
+
+
+class RunsModule:
+    """Answers the calls to `runs.*`."""
+
+    def __init__(self, going: GoingRuns, journal: Journal, approvals: Approvals) -> None:
+        self._going = going
+        self._journal = journal
+        self._approvals = approvals
+        self.resume: Callable[[Run, Origin], Awaitable[Work]] | None = None
+        """Set by the runtime, which is made of this."""
+
+    async def call(self, call: GuestCall, origin: Origin) -> Json:
+        """Answer one call for whoever asked for the run that makes it.
+
+        Raises:
+            NotFound: There is no such function, or no such run that they may see.
+            BadCall: The arguments do not fit.
+        """
+        name = call.function.removeprefix("runs.")
+        if name not in MODULE.functions:
+            raise NotFound(f"runs has {', '.join(MODULE.functions)}, not {call.function!r}.")
+        run_id, wait_s = _arguments(call)
+        try:
+            run = self._journal.following(self._find(run_id, origin).id)
+        except NotFound:
+            going = self._going.find(run_id)
+            if going is None or going.client != origin.client or going.over.is_set():
+                raise
+            return {"id": run_id, "state": "waiting for its session"}
+        if name == "resume":
+            return await self._resume(run, origin, wait_s)
+        if name == "stop":
+            return await self._stop(run)
+        return await self._get(run, wait_s)
+
+    def _find(self, run_id: str, origin: Origin) -> Run:
+        unknown = NotFound(f"There is no run {run_id[:40]!r} of yours; a whole id has 16 digits.")
+        if len(run_id) != _ID_CHARS:
+            raise unknown  # of beginnings, others would be told too
+        try:
+            run = self._journal.find(run_id)
+        except NotFound:
+            raise unknown from None
+        if not may_see(run, origin):
+            raise unknown
+        return run
+
+    async def _get(self, run: Run, wait_s: float) -> Json:
+        going = self._going.find(run.id)
+        if going is not None:
+            await self._going.wait(going, wait_s)
+            run = self._journal.find(run.id)
+        told = describe(run, going)
+        if text := await self._approval_text(run, is_going=_is_going(going)):
+            told["text"] = text
+        return told
+
+    async def _approval_text(self, run: Run, *, is_going: bool) -> str:
+        """Say what the user is asked about a run, or has decided; nothing if it waits for none."""
+        state = state_of(run, is_going=is_going)
+        if state not in {"approval", "running"}:
+            return ""
+        approval = await anyio.to_thread.run_sync(self._approvals.latest_of, run.id)
+        if approval is None or (state == "running" and approval.state != "pending"):
+            return ""
+        return standing_text(approval, now=time.time())
+
+    async def _resume(self, run: Run, origin: Origin, wait_s: float) -> Json:
+        going = self._going.find(run.id)
+        if going is not None and not going.over.is_set():
+            raise BadCall(
+                f"The run {run.id} is under way still: runs.get({run.id!r}) waits for it."
+            )
+        assert self.resume is not None  # noqa: S101
+        resumed = await self._going.start(origin.client, await self.resume(run, origin))
+        resumed.is_left = True
+        await self._going.wait(resumed, wait_s)
+        if not resumed.id:
+            resumed.outcome()
+        return describe(self._journal.find(resumed.id), resumed)
+
+    async def _stop(self, run: Run) -> Json:
+        going = self._going.find(run.id)
+        if going is None or going.over.is_set():
+            raise BadCall(f"The run {run.id} is not under way.")
+        await self._going.stop(going)
+        return describe(self._journal.find(run.id), going)
+
+
+def describe(run: Run, going: GoingRun | None) -> JsonObject:
+    """Say how it stands with a run, as a model wants to know it."""
+    told: JsonObject = {"id": run.id, "state": state_of(run, is_going=_is_going(going))}
+    if run.progress:
+        told["progress"] = {
+            "done": run.progress.done,
+            "total": run.progress.total,
+            "note": run.progress.note,
+        }
+    told["calls"] = run.call_count
+    if run.ending:
+        told["text"] = run.ending.reply.head
+    return told
+
+
+def _is_going(going: GoingRun | None) -> bool:
+    return going is not None and not going.over.is_set()
+
+
+def state_of(run: Run, *, is_going: bool) -> str:
+    """Return `running`, `ok`, `lost`, or the kind of failure."""
+    if run.ending:
+        return run.ending.failure or "ok"
+    return "running" if is_going else "lost"
+
+
+def may_see(run: Run, origin: Origin) -> bool:
+    """Whether a run is the asker's: their own, or of the same project where nobody has a key."""
+    theirs, ours = run.origin, origin
+    has_key = theirs.client.startswith("key:") or ours.client.startswith("key:")
+    return theirs.client == ours.client or (not has_key and theirs.project == ours.project)
+
+
+def _arguments(call: GuestCall) -> tuple[str, float]:
+    given = dict(zip(("id", "wait_s"), call.args, strict=False)) | call.kwargs
+    run_id, wait_s = given.pop("id", None), given.pop("wait_s", _WAIT_S)
+    if given or not isinstance(run_id, str) or not run_id or isinstance(wait_s, bool):
+        raise BadCall(f"{call.function} takes the id of a run, and how many seconds to wait.")
+    if not isinstance(wait_s, int | float):
+        raise BadCall(f"wait_s is a number of seconds, not {wait_s!r}.")
+    return run_id, max(0.0, min(float(wait_s), _LONGEST_WAIT_S))

@@ -1,0 +1,272 @@
+"""The module `tools` of guest code: find tools, read about them, see servers and resources."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+
+from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.offers import Offers
+from toolfold.catalog.questions import Ask
+from toolfold.catalog.results import Blob
+from toolfold.catalog.search.discovery import SearchResult
+from toolfold.catalog.search.meaning import Meaning
+from toolfold.catalog.stubs import brief
+from toolfold.catalog.tool import Tool
+from toolfold.errors import BadCall, NotFound
+from toolfold.execution.skills.shelf import Shelf, shown_hit
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.sandbox.sandbox import GuestCall, GuestModule
+from toolfold.skills.library import Library
+from toolfold.skills.models import Skill
+from toolfold.skills.names import VERBS
+
+READ: Final = "tools.read"
+RESOURCES: Final = "tools.resources"
+"""The one function that goes to a server, and so is counted as tools are."""
+
+_PATIENCE_S: Final = 10.0
+_MOST_HITS: Final = 50
+_MOST_DESCRIPTION_CHARS: Final = 500
+
+MODULE: Final = GuestModule(
+    functions=("search", "describe", "servers", "resources", "read"),
+    stub="""\
+from typing import Any, Awaitable
+from ty_extensions import Intersection
+def search(query: str, limit: int = 5, server: str | None = None, detail: str = "brief") -> Intersection[str, Awaitable[str]]: ...
+def describe(*names: str) -> Intersection[str, Awaitable[str]]: ...
+def servers() -> Intersection[str, Awaitable[str]]: ...
+def resources(server: str | None = None) -> Intersection[list[dict[str, Any]], Awaitable[list[dict[str, Any]]]]: ...
+def read(server: str, uri: str) -> Intersection[Any, Awaitable[Any]]: ...
+""",  # noqa: E501
+)
+
+
+class DiscoveryModule:
+    """Answers the calls to `tools.*`."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        meaning: Meaning,
+        library: Library,
+        *,
+        is_denied: Callable[[Tool, str], bool] = lambda _tool, _client: False,
+    ) -> None:
+        self._catalog = catalog
+        self._is_denied = is_denied
+        self._meaning = meaning
+        self._shelf = Shelf(catalog, library)
+
+    def warm(self) -> None:
+        """Make search by meaning ready in the background, for a host that stays."""
+        self._meaning.want(self._shelf.index)
+
+    async def call(self, call: GuestCall, *, client: str = "") -> Json:
+        """Answer one call for a client.
+
+        Raises:
+            NotFound: No such function, or no such tool.
+            BadCall: The arguments do not fit.
+        """
+        match call.function:
+            case "tools.search":
+                given = _arguments(call, ("query", "limit", "server", "detail"))
+                return await self.search(**given, client=client)  # type: ignore[arg-type]
+            case "tools.describe":
+                return await self.describe(*map(str, call.args), client=client)
+            case "tools.servers":
+                await self.learn()
+                return await anyio.to_thread.run_sync(self.servers)
+            case "tools.resources":
+                return await self.resources(**_arguments(call, ("server",), required=0))  # type: ignore[arg-type]
+        raise NotFound(f"tools has {', '.join(MODULE.functions)}, not {call.function!r}.")
+
+    async def search(
+        self,
+        query: str,
+        limit: int = 5,
+        server: str | None = None,
+        detail: str = "brief",
+        *,
+        client: str = "",
+    ) -> str:
+        """Return the tools and skills that fit `query`, best first.
+
+        `detail` says how much of each: its name, a brief line, or the full stub.
+        """
+        if detail not in {"name", "brief", "full"}:
+            raise BadCall(f"detail is 'name', 'brief' or 'full', not {detail!r}.")
+        if not isinstance(limit, int):
+            raise BadCall(f"limit is a number of tools, not {limit!r}.")
+        limit = max(1, min(limit, _MOST_HITS))
+        await self.learn()
+        result = await self._find(str(query), limit=limit, server=server, client=client)
+        lines = [self._shown(tool, detail) for tool in result.hits]
+        if not lines:
+            lines.append(f"No tool matches {query!r}.")
+        if result.unmatched:
+            lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
+        return "\n".join(lines + self._missing())
+
+    async def find(self, query: str, *, limit: int, client: str) -> SearchResult:
+        """Return the tools that fit `query`, best first, of all servers that answer in time."""
+        await self.learn()
+        found = await self._find(query, limit=limit + _MOST_HITS, server=None, client=client)
+        hits = [tool for tool in found.hits if self._shelf.skill(tool) is None]
+        return replace(found, hits=tuple(hits[:limit]))
+
+    async def find_skills(self, query: str, limit: int) -> list[Skill]:
+        """Return the skills that fit `query`, best first."""
+        found = await self._find(query, limit=limit + len(VERBS), server="skills")
+        skills = [skill for tool in found.hits if (skill := self._shelf.skill(tool))]
+        return skills[:limit]
+
+    async def _find(
+        self, query: str, *, limit: int, server: str | None, client: str = ""
+    ) -> SearchResult:
+        index = await anyio.to_thread.run_sync(lambda: self._shelf.index)
+        name = self._catalog.modules.get(str(server), server)
+        found = await self._meaning.search(index, query, limit=limit + _MOST_HITS, server=name)
+        hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
+        return replace(found, hits=tuple(hits[:limit]))
+
+    def _shown(self, tool: Tool, detail: str) -> str:
+        if skill := self._shelf.skill(tool):
+            return shown_hit(skill, detail)
+        if detail == "full":
+            return self._catalog.describe(tool)
+        return tool.path if detail == "name" else brief(tool)
+
+    async def describe(self, *names: str, client: str = "") -> str:
+        """Return the stubs of the tools named, with their documentation."""
+        if not names:
+            raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
+        await self.learn()
+        if any(name.startswith("skills") for name in names):
+            return await anyio.to_thread.run_sync(self._describe_all, names, client)
+        return self._describe_all(names, client)
+
+    def _describe_all(self, names: tuple[str, ...], client: str) -> str:
+        return "\n\n".join(self._describe_one(name, client) for name in names)
+
+    def _describe_one(self, name: str, client: str) -> str:
+        if name.startswith("skills.") and (skill := self._shelf.named(name)):
+            return skill.documented
+        tools = self._catalog.functions(name)
+        if tools:
+            found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
+            return "\n".join(map(brief, found)) or f"All tools of {name} are denied by a rule."
+        return self._catalog.describe(self._catalog.find(name))
+
+    def servers(self) -> str:
+        """Return the servers, one a line, with the number of their tools or what ails them."""
+        lines = []
+        for status in self._catalog.statuses():
+            name = status.module or status.name
+            if status.fault:
+                lines.append(f"{name}: not usable: {status.fault}")
+            elif status.tools is None:
+                lines.append(f"{name}: still starting")
+            elif status.resources:
+                lines.append(
+                    f"{name}: {status.tools} tools, {status.resources} resources "
+                    f"(tools.resources({name!r}))"
+                )
+            else:
+                lines.append(f"{name}: {status.tools} tools")
+        if not lines:
+            lines.append("No server is configured. `toolfold doctor` says where to do so.")
+        lines += self._catalog.notes
+        for module in sorted(self._catalog.modules.keys() - self._catalog.servers.keys()):
+            lines.append(f"{module}: built in, {len(self._catalog.functions(module))} functions")
+        lines += self._shelf.lines()
+        return "\n".join(lines)
+
+    async def resources(self, server: str | None = None) -> Json:
+        """Return the resources of a server, by default of all, and the templates of others.
+
+        Raises:
+            NotFound: There is no such server.
+        """
+        wanted = None if server is None else str(server)
+        await self._catalog.offered.learn(wanted)
+        return [
+            {"server": module, **entry}
+            for module, offers in self._catalog.offered.by_module().items()
+            if wanted in {None, module, self._catalog.modules[module]}
+            for entry in _entries(offers)
+        ]
+
+    async def read(
+        self, arguments: JsonObject, *, keep: Callable[[Blob], Json], ask: Ask | None
+    ) -> Json:
+        """Return what a resource holds: text as it is, and for what is binary a reference.
+
+        Raises:
+            NotFound: There is no such server.
+            UpstreamError: The server failed.
+        """
+        server, uri = str(arguments["server"]), str(arguments["uri"])
+        result = await self._catalog.offered.read(server, uri, ask=ask)
+        values = [_contents(each, keep) for each in result.contents]
+        return values[0] if len(values) == 1 else values
+
+    def _missing(self) -> list[str]:
+        """Name the servers whose tools could not be searched."""
+        return [
+            f"({status.module or status.name} not searched: {status.fault or 'still starting'})"
+            for status in self._catalog.statuses()
+            if status.tools is None
+        ]
+
+    async def learn(self) -> None:
+        """Wait until all tools are known, but not for long."""
+        with anyio.move_on_after(_PATIENCE_S):
+            await self._catalog.learn()
+
+
+def read_arguments(call: GuestCall) -> JsonObject:
+    """Return which resource of which server a call of `tools.read` wants.
+
+    Raises:
+        BadCall: It does not say.
+    """
+    return _arguments(call, ("server", "uri"), required=2)
+
+
+def _entries(offers: Offers) -> list[dict[str, Json]]:
+    """Describe each resource, then each template, as plain as can be."""
+    return [{"uri": each.uri, **_described(each)} for each in offers.resources] + [
+        {"uri_template": each.uri_template, **_described(each)} for each in offers.templates
+    ]
+
+
+def _described(item: types.Resource | types.ResourceTemplate) -> dict[str, Json]:
+    return {
+        "name": item.name,
+        "mime_type": item.mime_type,
+        "description": (item.description or "")[:_MOST_DESCRIPTION_CHARS],
+    }
+
+
+def _contents(
+    contents: types.TextResourceContents | types.BlobResourceContents, keep: Callable[[Blob], Json]
+) -> Json:
+    if isinstance(contents, types.TextResourceContents):
+        return contents.text
+    mime_type = contents.mime_type or "application/octet-stream"
+    return keep(Blob(mime_type=mime_type, base64=contents.blob))
+
+
+def _arguments(call: GuestCall, names: tuple[str, ...], *, required: int = 1) -> dict[str, Json]:
+    given: dict[str, Json] = dict(zip(names, call.args, strict=False))
+    given.update(call.kwargs)
+    said: dict[str, Json] = {name: value for name, value in given.items() if value is not None}
+    if len(call.args) > len(names) or set(given) - set(names) or set(names[:required]) - set(said):
+        raise BadCall(f"{call.function} takes {', '.join(names)}.")
+    return said

@@ -1,0 +1,1 @@
+"""The variables that runs share."""

@@ -1,0 +1,392 @@
+"""Sessions: the variables that runs share, kept on disk between them.
+
+A session holds a worker only while one of its runs goes on. What Monty has of it is a file, signed,
+and written before the run is answered. CPython's variables are a process that stands still; it ends
+with the daemon.
+"""
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from toolfold.config.config import Config
+from toolfold.errors import BadInput, NotFound, StateLost, StoreError
+from toolfold.execution.sessions.bindings import Bindings
+from toolfold.execution.sessions.folder import Folder
+from toolfold.execution.sessions.info import SessionInfo, frozen_in, header_of, info_in
+from toolfold.execution.sessions.parking import Parking
+from toolfold.execution.sessions.statefiles import StateFiles
+from toolfold.execution.tiers import Tier
+from toolfold.sandbox.sandbox import Frozen, State, close_parked
+
+SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""What a session may be called, as a pattern of JSON Schema."""
+
+_NAME: Final = re.compile(SESSION_NAME.strip("^$"))
+_LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
+_DAY_S: Final = 24 * 3600.0
+_MOST_BESIDE: Final = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """A session while a run has it to itself."""
+
+    info: SessionInfo
+    state: State | None = None
+    notes: list[str] = field(default_factory=list)
+    """What the model must know of it."""
+    is_kept: bool = True
+    """Whether its state outlives the run."""
+    is_bare_copy: bool = False
+    """Whether it stands in for a busy session that has no variables yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """How many sessions there may be, how large, and for how long."""
+
+    most: int
+    days: int
+    state_bytes: int
+
+
+class Sessions:
+    """The sessions of one namespace. Several processes may use them."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        scope: str,
+        interpreter: str,
+        limits: SessionLimits,
+        parking: Parking,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        digest = hashlib.sha256(scope.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self._folder = Folder(directory / digest)
+        self._files = StateFiles(directory / "key")
+        self._interpreter = interpreter
+        self._limits = limits
+        self._parking = parking
+        self._clock = clock
+
+    @asynccontextmanager
+    async def hold(self, name: str | None, *, may_go_beside: bool = False) -> AsyncIterator[Held]:
+        """Have a session to oneself, made if it is not there; None for one that nobody keeps.
+
+        Others queue for it. Who `may_go_beside` gets a copy of it under another name instead.
+
+        Raises:
+            BadInput: No session can have that name.
+            StoreError: The directory cannot be used.
+        """
+        if name is None:
+            yield Held(info=SessionInfo(name=""), is_kept=False)
+            return
+        _check(name)
+        async with self._folder.having(name, waits=not may_go_beside) as is_ours:
+            if is_ours:
+                async with self._loaded(name) as held:
+                    yield held
+                return
+        async with self._beside(name) as held:
+            yield held
+
+    @asynccontextmanager
+    async def hold_again(self, name: str, generation: str, first: str) -> AsyncIterator[Held]:
+        """Have a session as it was when the run `first` began in it.
+
+        If it has gone on since, it is a copy under another name.
+
+        Raises:
+            StateLost: What it was then is not kept.
+            StoreError: The directory cannot be used.
+        """
+        async with self._folder.having(name, waits=False) as is_ours:
+            if is_ours and self._generation(name) == generation:
+                async with self._loaded(name) as held:
+                    yield held
+                return
+        header, content = self._read_start(name, generation, first)
+        async with self._beside(name) as held:
+            if generation:
+                held.info = replace(info_in(header), name=held.info.name)
+                held.state = frozen_in(header, content)
+            else:
+                held.info, held.state = SessionInfo(name=held.info.name), None
+            yield held
+
+    @asynccontextmanager
+    async def _loaded(self, name: str) -> AsyncIterator[Held]:
+        """Load a session that one has to oneself; a process that is not used waits again."""
+        path = self._folder.path(name)
+        is_large = path.exists() and path.stat().st_size > _LARGE_BYTES
+        read = partial(self._read, name)
+        held = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
+        try:
+            yield held
+        finally:
+            if held.state is not None and not isinstance(held.state, Frozen):
+                self._parking.put_back(path, held.info.generation, held.state)
+
+    def _generation(self, name: str) -> str:
+        """Return which variables a session has now."""
+        try:
+            return info_in(self._files.read(self._folder.path(name))[0]).generation
+        except (FileNotFoundError, StateLost):
+            return ""
+
+    def _read_start(self, name: str, generation: str, first: str) -> tuple[dict[str, Any], bytes]:
+        if not generation:
+            return {}, b""
+        try:
+            header, content = self._files.read(
+                self._folder.start(first), signed_as=self._folder.path(name)
+            )
+        except FileNotFoundError:
+            raise StateLost(
+                f"The variables that session {name!r} had when the run began are not kept."
+            ) from None
+        is_it = header["generation"] == generation and header["tier"] == "monty"
+        if not is_it or header["interpreter"] != self._interpreter:
+            raise StateLost(f"The variables of session {name!r} are not those it began with.")
+        return header, content
+
+    def remember_start(self, held: Held, run_id: str) -> None:
+        """Keep what a session is now until the run that begins has come to its own end."""
+        if held.is_kept and isinstance(held.state, Frozen):
+            self._folder.keep_start(held.info.name, run_id)
+
+    def forget_start(self, run_id: str) -> None:
+        """Keep it no longer."""
+        self._folder.drop_start(run_id)
+
+    async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
+        """Write down what a run has left, before it is answered."""
+        if state is None or not self._is_worth(held, state, bound):
+            if held.is_kept and state is None and (held.info.runs or held.state):
+                held.notes.append("The session's variables are as they were before this run.")
+            return
+        now = self._clock()
+        content = state.state if isinstance(state, Frozen) else b""
+        if len(content) > self._limits.state_bytes:
+            held.notes.append(
+                f"The session's variables take {len(content):,} bytes, and at most "
+                f"{self._limits.state_bytes:,} are kept: they are as they were before this run. "
+                "Write large values to /workspace, and set their names to None."
+            )
+            return
+        info = replace(
+            held.info,
+            tier=tier,
+            interpreter=self._interpreter if tier == "monty" else "cpython",
+            created_at=held.info.created_at or now,
+            used_at=now,
+            runs=held.info.runs + 1,
+            generation=secrets.token_hex(8),
+            size_bytes=len(content),
+            bindings=held.info.bindings.after(bound),
+        )
+        header = header_of(info, state)
+        path = self._folder.path(info.name)
+        try:
+            await anyio.to_thread.run_sync(self._files.write, path, header, content)
+        except OSError as error:
+            held.notes.append(f"The session's variables could not be kept: {error.strerror}.")
+            return
+        if not isinstance(state, Frozen):
+            self._parking.park(path, info.generation, state)
+        held.info, held.state = info, state
+        if info.runs == 1:
+            oldest = now - self._limits.days * _DAY_S
+            prune = partial(self._folder.prune, most=self._limits.most, oldest=oldest)
+            await anyio.to_thread.run_sync(prune, self._remove)
+
+    def _is_worth(self, held: Held, state: State, bound: Bindings) -> bool:
+        """Whether anybody could go on with what a run has left."""
+        if held.is_kept and held.is_bare_copy and not _own_names(bound):
+            held.notes.clear()
+            close_parked(state)
+            return False
+        return held.is_kept
+
+    def list(self) -> list[SessionInfo]:
+        """Return all, the last used first."""
+        found = [self._shown(path) for path in self._folder]
+        return sorted((info for info in found if info), key=lambda info: -info.used_at)
+
+    def show(self, name: str) -> SessionInfo:
+        """Return one.
+
+        Raises:
+            NotFound: There is none of that name.
+        """
+        info = self._shown(self._folder.path(_check(name)))
+        if info is None:
+            raise NotFound(f"There is no session {name!r}. `toolfold sessions` lists them.")
+        return info
+
+    def reset(self, name: str) -> None:
+        """Forget the variables of a session.
+
+        Raises:
+            NotFound: There is none of that name.
+            StoreError: A run has it, or it cannot be removed.
+        """
+        self.show(name)
+        with self._folder.locked(name):
+            self._remove(self._folder.path(name))
+
+    def fork(self, name: str, copy: str) -> SessionInfo:
+        """Make a copy of a session under another name.
+
+        Raises:
+            NotFound: There is none of that name.
+            BadInput: The other name is taken, or its variables are CPython's.
+            StoreError: A run has it, or it cannot be written.
+            StateLost: Its state cannot be used.
+        """
+        self.show(name)
+        if self._folder.path(_check(copy)).exists():
+            raise BadInput(f"There is a session {copy!r} already.")
+        with self._folder.locked(name), self._folder.locked(copy):
+            header, state = self._files.read(self._folder.path(name))
+            if header["tier"] != "monty":
+                raise BadInput(f"The variables of {name!r} are CPython's: they cannot be copied.")
+            header["name"] = copy
+            self._files.write(self._folder.path(copy), header, state)
+        return self.show(copy)
+
+    @asynccontextmanager
+    async def _beside(self, name: str) -> AsyncIterator[Held]:
+        """Have a copy of a session that is busy."""
+        for number in range(2, _MOST_BESIDE):
+            copy = f"{name[:56]}.{number}"
+            if self._folder.path(copy).exists():
+                continue
+            async with self._folder.having(copy, waits=False) as is_ours:
+                if is_ours and not self._folder.path(copy).exists():
+                    yield self._copied(name, copy)
+                    return
+        raise StoreError(f"The session {name!r} has too many copies.")
+
+    def _copied(self, name: str, copy: str) -> Held:
+        """Return what was last kept of a session, under another name."""
+        held = Held(info=SessionInfo(name=copy))
+        note = "Another run was under way in this session, so this one had "
+        try:
+            header, content = self._files.read(self._folder.path(name))
+            info = info_in(header)
+            if info.tier == "monty" and info.interpreter == self._interpreter:
+                held.info, held.state = replace(info, name=copy), frozen_in(header, content)
+        except (FileNotFoundError, StateLost):
+            pass
+        held.is_bare_copy = not _own_names(held.info.bindings)
+        note += "one of its own" if held.state is None else "a copy of it"
+        held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
+        return held
+
+    def _read(self, name: str) -> tuple[dict[str, Any], bytes] | StateLost | None:
+        try:
+            return self._files.read(self._folder.path(name))
+        except FileNotFoundError:
+            return None
+        except StateLost as error:
+            return error
+
+    def _load(self, name: str, read: tuple[dict[str, Any], bytes] | StateLost | None) -> Held:
+        """Return a session as it was left; what is lost of it is said in a note.
+
+        The file stays until something is kept in its place: every run until then says so.
+        """
+        if read is None:
+            return Held(info=SessionInfo(name=name))
+        try:
+            if isinstance(read, StateLost):
+                raise read
+            header, content = read
+            info = info_in(header)
+            return Held(
+                info=info, state=self._state(self._folder.path(name), info, header, content)
+            )
+        except StateLost as error:
+            lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
+            return Held(info=SessionInfo(name=name), notes=[lost])
+
+    def _state(
+        self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
+    ) -> State:
+        if info.tier == "cpython":
+            parked = self._parking.take(path, info.generation)
+            if parked is None:
+                raise StateLost(
+                    f"{_listed(info.bindings.names)} lived in a CPython process, which ended "
+                    "with the daemon or made room for others. Files in /workspace are there still."
+                )
+            return parked
+        if info.interpreter != self._interpreter:
+            raise StateLost(
+                f"{_listed(info.bindings.names)} were written by {info.interpreter}, and this is "
+                f"{self._interpreter}."
+            )
+        return frozen_in(header, content)
+
+    def _shown(self, path: Path) -> SessionInfo | None:
+        header = self._files.header(path)
+        try:
+            return None if header is None else info_in(header)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def _remove(self, path: Path) -> None:
+        self._parking.forget(path)
+        path.unlink(missing_ok=True)
+
+
+def sessions_of(
+    config: Config, *, interpreter: str = "", parking: Parking | None = None
+) -> Sessions:
+    """Return the sessions of a configuration; without an `interpreter` none can be run in."""
+    settings = config.settings
+    return Sessions(
+        config.directories.data / "sessions",
+        scope=config.namespace,
+        interpreter=interpreter,
+        limits=SessionLimits(
+            most=settings.sessions,
+            days=settings.session_days,
+            state_bytes=settings.limits.session_bytes,
+        ),
+        parking=parking or Parking(0, idle_s=0),
+    )
+
+
+def _check(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            "A session's name has 1 to 64 letters, digits, dots, underscores or hyphens; "
+            f"{name[:80]!r} is none."
+        )
+    return name
+
+
+def _own_names(bound: Bindings) -> set[str]:
+    """Return the names that somebody may want to go on with: no imports, and no `_`."""
+    return {name for name in bound.names if not name.startswith("_")} - bound.imports.keys()
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:8]) or "its variables"
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

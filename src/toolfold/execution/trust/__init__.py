@@ -1,0 +1,1 @@
+"""What a run may do, and what it may see."""

@@ -1,0 +1,127 @@
+"""What the user is asked about calls of a tool, and how the answer is read. Pure."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from toolfold.catalog.questions import Question, Reply
+from toolfold.config.faults import shown
+from toolfold.execution.trust.approvals import Approval, Wanted
+from toolfold.jsontypes import Json, JsonObject
+
+DEFAULT_MOST: Final = 100
+"""How many calls an approval covers where the user names no other number."""
+
+LARGEST_MOST: Final = 10_000
+
+_SHOWN_CHARS: Final = 300
+_SHOWN_ARGUMENTS: Final = 20
+_SHOWN_VALUE_CHARS: Final = 60
+_SHOWN_RULE_CHARS: Final = 600
+_FORM: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "approve": {"type": "boolean", "title": "Let it be called", "default": False},
+        "most": {
+            "type": "integer",
+            "title": "How many times in this run",
+            "minimum": 1,
+            "maximum": LARGEST_MOST,
+            "default": DEFAULT_MOST,
+        },
+    },
+    "required": ["approve"],
+}
+
+
+def question(wanted: Wanted, samples: list[JsonObject]) -> Question:
+    """Return what a client puts to its user."""
+    calls = "1 call" if wanted.known == 1 else f"{wanted.known} calls"
+    message = (
+        f"Code of the agent wants to call {wanted.tool}: {calls} so far, more may follow in this "
+        f"run.\nRule: {shown_rule(wanted.rule)}\n"
+    )
+    message += "\n".join(f"  {shown_arguments(sample)}" for sample in samples)
+    return Question(asker="toolfold", message=message, schema=_FORM)
+
+
+def approved_calls(reply: Reply) -> int | None:
+    """Return how many calls a user approves, 0 for none; None if they did not decide."""
+    content = reply.content or {}
+    if reply.action == "decline" or content.get("approve") is False:
+        return 0
+    if reply.action != "accept" or content.get("approve") is not True:
+        return None  # nothing is approved by a form that was not filled in
+    return _most(content.get("most"))
+
+
+def _most(value: object) -> int:
+    """Return the number that stands in a form; what is no number approves one call."""
+    if value is None:
+        return DEFAULT_MOST
+    try:
+        number = int(float(str(value)))
+    except (ValueError, OverflowError):
+        return 1
+    return max(0, min(number, LARGEST_MOST))
+
+
+def shown_arguments(arguments: JsonObject) -> str:
+    """Return arguments as a person sees them: of long ones the head of each, so that none hides."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    if len(text) > _SHOWN_CHARS:
+        text = f"{{{', '.join(_heads(arguments))}}}"
+    return shown(text, max_chars=2 * _SHOWN_ARGUMENTS * _SHOWN_VALUE_CHARS + _SHOWN_CHARS)
+
+
+def _heads(arguments: JsonObject) -> Iterator[str]:
+    for name, value in islice(arguments.items(), _SHOWN_ARGUMENTS):
+        yield f"{_head(name)}: {_head(value)}"
+    if len(arguments) > _SHOWN_ARGUMENTS:
+        yield f"and {len(arguments) - _SHOWN_ARGUMENTS} arguments that are not shown"
+
+
+def _head(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_VALUE_CHARS else f"{text[:_SHOWN_VALUE_CHARS]}…"
+
+
+def shown_rule(rule: str) -> str:
+    """Return a rule as a person sees it: on one line, whatever guest code put into it."""
+    return shown(rule, max_chars=_SHOWN_RULE_CHARS)
+
+
+def waiting_text(approval: Approval) -> str:
+    """Say what a run waits for, and how it is decided."""
+    calls = "a call" if approval.known == 1 else f"{approval.known} calls"
+    if approval.waits_alive:
+        how = "It waits there, and goes on from there"
+    else:
+        how = "It is frozen there, and goes on from there"
+    return (
+        f"The run waits for the user's approval of {calls} of {approval.tool} "
+        f"{approval.arguments}: {approval.rule}. {how}. The user decides in a terminal: "
+        f"`toolfold approve {approval.attempt}` or `toolfold reject {approval.attempt}`. Nobody "
+        f"else can. Then `import runs; runs.get({approval.attempt!r})` tells what came of it."
+    )
+
+
+def standing_text(approval: Approval, *, now: float) -> str:
+    """Say how it stands with what a run waits for, which has not gone on since."""
+    tool, attempt = approval.tool, approval.attempt
+    if approval.state == "rejected":
+        return rejected_text(tool)
+    if approval.expires_at < now:
+        return f"Nobody approved {tool} in time; it was not called. Ask the user what they want."
+    if approval.state == "approved":
+        return f"The user approved {tool}: `runs.resume({attempt!r})` goes on with the run."
+    return waiting_text(approval)
+
+
+def rejected_text(tool: str) -> str:
+    """Say that the user does not want a tool to be called."""
+    return (
+        f"The user rejected {tool}: it was not called. Do not try to get the same by other tools; "
+        "ask the user what they want."
+    )

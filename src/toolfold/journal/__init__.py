@@ -1,0 +1,1 @@
+"""What happened: every run, call and decision, written down and accounted for."""

@@ -1,0 +1,221 @@
+"""Read the ledger from the journal. Texts are counted when they are first asked for."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from toolfold.journal.ledger import (
+    PASSED_AS_IT_IS,
+    Account,
+    KnownDefinitions,
+    ServerDefinitions,
+    Use,
+    read_definitions,
+)
+from toolfold.journal.runs import CALLS_BITS, Kind
+from toolfold.journal.texts import answer_text, code_text, tool_text
+from toolfold.tokens import count_tokens
+
+_RUNS: Final = """
+    SELECT number, id, began_at, client, request, project, process, kind,
+        coalesce(listings, '[]'), coalesce(shown, '')
+    FROM beginnings JOIN ends USING (number) LEFT JOIN offers USING (number)
+    ORDER BY number
+"""
+_CALLS: Final = """
+    SELECT id, tool FROM calls WHERE id >= ? AND id < ? AND tool <> 'cached' ORDER BY id
+"""
+_OF_RUN: Final = """
+    SELECT code, code_sha256, reply, reply_sha256
+    FROM beginnings JOIN ends USING (number) WHERE number = ?
+"""
+_OF_CALL: Final = """
+    SELECT tool, arguments, arguments_sha256, answer, answer_sha256, error FROM calls WHERE id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """Every run that ended, oldest first."""
+
+    all: tuple[Account, ...]
+    cut: int
+    """Of so many texts only the head was kept and counted: more was saved than is said."""
+
+
+class _Run(NamedTuple):
+    number: int
+    id: str
+    at: float
+    client: str
+    request: str
+    project: str
+    process: int
+    kind: Kind
+    listings: str
+    shown: str
+
+    @property
+    def door(self) -> str:
+        """Through which door it came."""
+        if self.kind == "hook":
+            return "hook"
+        if self.client in {"cli", "http"}:
+            return self.client
+        if self.client.startswith("key:"):  # at /mcp a model saw our definitions
+            return "http" if self.shown else "rest"
+        return "rest" if self.client == "rest" else "mcp"
+
+    @property
+    def conversation(self) -> tuple[object, ...]:
+        """What tells conversations apart; where the door does not, a day of a project is one."""
+        if self.kind == "hook":
+            return self.door, self.request
+        if self.door == "mcp":
+            return self.door, self.client or self.process
+        return self.client, self.project, datetime.fromtimestamp(self.at, UTC).date()
+
+
+def read_accounts(connection: sqlite3.Connection) -> Accounts:
+    """Return what the journal holds; what was counted is kept for the next time.
+
+    Raises:
+        sqlite3.Error: The journal does not answer.
+    """
+    with _one_moment(connection):
+        tokens = _Tokens(connection)
+        servers = _Servers(connection)
+        conversations: dict[tuple[object, ...], KnownDefinitions] = {}
+        accounts = []
+        for row in connection.execute(_RUNS).fetchall():
+            run = _Run(*row)
+            known = conversations.setdefault(run.conversation, KnownDefinitions())
+            accounts.append(_account(connection, run, tokens, servers, known))
+    tokens.keep()
+    return Accounts(all=tuple(accounts), cut=tokens.cut)
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have all that is read be of one moment: runs may be pruned meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()
+
+
+def _account(
+    connection: sqlite3.Connection,
+    run: _Run,
+    tokens: "_Tokens",
+    servers: "_Servers",
+    known: KnownDefinitions,
+) -> Account:
+    used: dict[str, Use] = {}
+    calls = run.number << CALLS_BITS, run.number + 1 << CALLS_BITS
+    for key, tool in connection.execute(_CALLS, calls).fetchall():
+        used[tool] = used.get(tool, Use()).plus(tokens.of_call(key))
+    written, read = tokens.of_run(run.number)
+    direct = sum(use.tokens for use in used.values())
+    sent = read if run.kind == "hook" else written + read
+    if run.kind in PASSED_AS_IT_IS:  # nothing was saved but definitions
+        sent = direct
+    loaded, deferred = known.direct(servers.of(run.listings), used, run.kind)
+    return Account(
+        run=run.id,
+        at=run.at,
+        door=run.door,
+        project=run.project,
+        kind=run.kind,
+        shown=known.shown(run.shown, servers.tokens(run.shown)),
+        sent=sent,
+        direct=direct,
+        loaded=loaded,
+        deferred=deferred,
+        tools=used,
+    )
+
+
+class _Servers:
+    """The definitions that runs had, each listing counted once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._texts: Mapping[str, str] = dict(connection.execute("SELECT id, text FROM listings"))
+
+    def of(self, ids: str) -> Iterator[ServerDefinitions]:
+        """Return those of a run."""
+        for each in json.loads(ids):
+            if each in self._texts:
+                yield read_definitions(self._texts[each])
+
+    def tokens(self, listing_id: str) -> int:
+        """Return what all definitions of a listing come to."""
+        text = self._texts.get(listing_id)
+        return sum(each.loaded for each in read_definitions(text).tools.values()) if text else 0
+
+
+class _Tokens:
+    """The tokens of texts: as they were counted before, or counted now."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.cut = 0
+        self._connection = connection
+        rows = connection.execute("SELECT id, part, tokens FROM tokens")
+        self._known = {(key, part): tokens for key, part, tokens in rows}
+        self._fresh: list[tuple[int, str, int]] = []
+
+    def of_run(self, number: int) -> tuple[int, int]:
+        """Return what the model wrote for a run, as code, and what it read."""
+
+        def texts() -> dict[str, tuple[str, bool]]:
+            code, code_cut, reply, reply_cut = self._row(_OF_RUN, number)
+            return {"written": (code_text(code), bool(code_cut)), "read": (reply, bool(reply_cut))}
+
+        return self._count(number, texts)
+
+    def of_call(self, key: int) -> int:
+        """Return what a call and its answer come to."""
+
+        def texts() -> dict[str, tuple[str, bool]]:
+            tool, arguments, is_cut, answer, answer_cut, error = self._row(_OF_CALL, key)
+            read = answer_text(answer) if answer is not None else error or ""
+            return {
+                "written": (tool_text(tool, arguments), bool(is_cut)),
+                "read": (read, bool(answer_cut)),
+            }
+
+        return sum(self._count(key, texts))
+
+    def _count(
+        self, key: int, texts: Callable[[], Mapping[str, tuple[str, bool]]]
+    ) -> tuple[int, int]:
+        if (key, "written") not in self._known or (key, "read") not in self._known:
+            for part, (text, is_cut) in texts().items():
+                if (key, part) not in self._known:
+                    self._add(key, part, text, is_cut=is_cut)
+        return self._known[key, "written"], self._known[key, "read"]
+
+    def _add(self, key: int, part: str, text: str, *, is_cut: bool) -> None:
+        tokens = count_tokens(text)
+        self._known[key, part] = tokens
+        if is_cut:
+            self.cut += 1  # its whole may be counted at this moment
+        else:
+            self._fresh.append((key, part, tokens))
+
+    def _row(self, statement: str, key: int) -> Any:
+        return self._connection.execute(statement, (key,)).fetchone()
+
+    def keep(self) -> None:
+        """Keep what was counted now, unless somebody else holds the file."""
+        if self._fresh:
+            with suppress(sqlite3.OperationalError), self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(
+                    "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", self._fresh
+                )

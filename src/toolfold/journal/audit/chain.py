@@ -1,0 +1,236 @@
+"""The audit log: an entry for every row of a run, each chained to the one before by a keyed hash.
+
+An entry holds a digest of its row, and a chain: a signature over that digest and the chain before
+it. The functions that make them are called by triggers, so that no row is written without its
+entry, and all processes that write to one file make one chain.
+"""
+
+import hashlib
+import secrets
+import sqlite3
+import struct
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from toolfold.config.files import make_file
+from toolfold.errors import StoreError
+from toolfold.journal.runs import CALLS_BITS
+
+EntryKind = Literal["begin", "call", "end", "decision", "reveal"]
+
+HASH_BYTES: Final = 32
+NO_CHAIN: Final = bytes(HASH_BYTES)
+"""What stands before the first entry."""
+
+_BLOCK_BYTES: Final = 64
+_TAGS: Final = {int: "q", float: "d", str: "s", type(None): "n"}
+_MARK: Final = struct.Struct(">qd").pack
+_ANCHOR: Final = struct.Struct(">qqq").pack
+_HEAD: Final = struct.Struct(">q").pack
+
+
+class Audited(NamedTuple):
+    """A table whose rows have entries."""
+
+    table: str
+    at: str
+    """The column with the time of its entries."""
+    columns: tuple[str, ...]
+    """What is hashed, in this order; the first is the key."""
+    is_numbered: bool = False
+    """Whether the key is the number of the run alone, without a place in it."""
+
+    def run_number(self, ref: int) -> int:
+        """Return the number of the run that a row belongs to."""
+        return ref if self.is_numbered else ref >> CALLS_BITS
+
+    def first_key(self, number: int) -> int:
+        """Return the lowest key that a row of that run can have."""
+        return number if self.is_numbered else number << CALLS_BITS
+
+
+# What is hashed can never change: a table with another column needs another kind beside these.
+AUDITED: Final[dict[EntryKind, Audited]] = {
+    "begin": Audited(
+        "beginnings",
+        "began_at",
+        ("number", "id", "began_at", "client", "request", "project", "process", "code",
+         "code_bytes", "code_sha256", "kind", "session", "generation", "resumes"),
+        is_numbered=True,
+    ),
+    "call": Audited(
+        "calls",
+        "started_at",
+        ("id", "tool", "outcome", "arguments", "arguments_bytes", "arguments_sha256", "answer",
+         "answer_bytes", "answer_sha256", "error", "started_at", "duration_s"),
+    ),
+    "end": Audited(
+        "ends",
+        "ended_at",
+        ("number", "ended_at", "failure", "reply", "reply_bytes", "reply_sha256"),
+        is_numbered=True,
+    ),
+    "decision": Audited(
+        "decisions",
+        "at",
+        ("id", "position", "tool", "rule", "action", "decided_by", "arguments_sha256", "at"),
+    ),
+    "reveal": Audited("reveals", "at", ("id", "position", "upstream", "kind", "count", "at")),
+}  # fmt: skip
+
+
+class Link(NamedTuple):
+    """What an entry holds of its row, and of all entries before it."""
+
+    digest: bytes
+    chain: bytes
+
+    @classmethod
+    def of(cls, stored: bytes) -> "Link":
+        """Take apart what is stored as one."""
+        return cls(stored[:HASH_BYTES], stored[HASH_BYTES:])
+
+
+class Signer:
+    """Signs with the key of a journal: HMAC-SHA-256.
+
+    The two hashes that it begins with are kept: `hmac` takes several times as long for each row.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        padded = key.ljust(_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def sign(self, message: bytes) -> bytes:
+        """Return the signature of a message."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
+
+    def chain(self, before: bytes, digest: bytes, kind: bytes, ref: int, at: float) -> bytes:
+        """Return the chain of an entry."""
+        return self.sign(before + digest + _MARK(ref, at) + kind)
+
+    def anchor(self, seq: int, chain: bytes, since: int, below: int) -> bytes:
+        """Return the signature of an anchor."""
+        return self.sign(b"anchor" + _ANCHOR(seq, since, below) + chain)
+
+    def head(self, seq: int, chain: bytes) -> bytes:
+        """Return the signature of a head."""
+        return self.sign(b"head" + _HEAD(seq) + chain)
+
+
+def digest(row: tuple[Any, ...]) -> bytes:
+    """Return the hash of a row: of the kinds, numbers and lengths of its values, and its texts.
+
+    Raises:
+        KeyError: It holds a value that is never written.
+        struct.error: It holds a number that is never written.
+    """
+    types = tuple(map(type, row))
+    tags, pack, pick_numbers, pick_texts = _forms.get(types) or _form(types)
+    texts = pick_texts(row)
+    head = tags + pack(*pick_numbers(row), *map(len, texts))
+    return hashlib.sha256(head + "".join(texts).encode("utf-8", "surrogateescape")).digest()
+
+
+_Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+_forms: dict[tuple[type, ...], tuple[bytes, Callable[..., bytes], _Pick, _Pick]] = {}
+"""By the types of values: there are as many as columns may be null."""
+
+
+def _form(types: tuple[type, ...]) -> tuple[bytes, Callable[..., bytes], _Pick, _Pick]:
+    tags = "".join(_TAGS[each] for each in types)
+    numbers = [place for place, tag in enumerate(tags) if tag in "qd"]
+    texts = [place for place, tag in enumerate(tags) if tag == "s"]
+    layout = "".join(tags[place] for place in numbers) + "q" * len(texts)
+    pack = struct.Struct(f">{layout}").pack
+    form = _forms[types] = tags.encode(), pack, _picking(numbers), _picking(texts)
+    return form
+
+
+def _picking(places: list[int]) -> _Pick:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda row: tuple(row[place] for place in places)
+
+
+def key_path(journal: Path) -> Path:
+    """Return where the key of a journal is."""
+    return journal.with_name(f"{journal.name}-key")
+
+
+def read_signer(journal: Path) -> Signer | None:
+    """Return what signs for a journal; None if it has no key.
+
+    Raises:
+        StoreError: The key cannot be read.
+    """
+    path = key_path(journal)
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"The key {path} cannot be read: {error.strerror}.") from error
+    if len(key) != HASH_BYTES:
+        raise StoreError(f"The key {path} is damaged: it has {len(key)} bytes, not {HASH_BYTES}.")
+    return Signer(key)
+
+
+def signer_of(journal: Path) -> Signer:
+    """Return what signs for a journal, with a new key if it has none.
+
+    Raises:
+        StoreError: The key cannot be read.
+        OSError: It cannot be made.
+    """
+    if (signer := read_signer(journal)) is not None:
+        return signer
+    make_file(key_path(journal), secrets.token_bytes(HASH_BYTES))
+    return signer_of(journal)
+
+
+def prepare(connection: sqlite3.Connection, journal: Path) -> None:
+    """Give a connection the functions that the triggers call. The key is read when one does."""
+    signers: list[Signer] = []
+
+    def signer() -> Signer:
+        if not signers:
+            signers.append(signer_of(journal))
+        return signers[0]
+
+    for kind, audited in AUDITED.items():
+        link = _linking(kind, audited, signer)
+        connection.create_function(f"audit_{kind}", len(audited.columns) + 1, link)
+    connection.create_function("audit_anchor", 4, lambda *values: signer().anchor(*values))
+
+
+def _linking(kind: str, audited: Audited, signer: Callable[[], Signer]) -> Callable[..., bytes]:
+    at, name = audited.columns.index(audited.at), kind.encode()
+
+    def link(before: bytes | None, *row: Any) -> bytes:
+        chain = before[HASH_BYTES:] if before else NO_CHAIN
+        hashed = digest(row)
+        return hashed + signer().chain(chain, hashed, name, row[0], row[at])
+
+    return link
+
+
+def trigger(kind: EntryKind) -> str:
+    """Return the statement that has every new row of a kind logged."""
+    audited = AUDITED[kind]
+    values = ", ".join(f"NEW.{column}" for column in audited.columns)
+    # An INSERT that selects from its own table would copy what it selects first.
+    return f"""
+        CREATE TRIGGER audit_{kind} AFTER INSERT ON {audited.table} BEGIN
+            INSERT INTO audit (at, kind, ref, link) VALUES (
+                NEW.{audited.at}, '{kind}', NEW.{audited.columns[0]},
+                audit_{kind}((SELECT link FROM audit ORDER BY seq DESC LIMIT 1), {values})
+            );
+        END
+    """  # noqa: S608

@@ -1,0 +1,91 @@
+"""What was decided about the calls of a run, and what upstreams were shown: rows of the journal."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolfold.journal.runs import CALLS_BITS
+
+Action = Literal["allow", "ask", "deny", "approved", "rejected", "expired"]
+"""What a rule says of a call, and what became of a question."""
+
+_MASK: Final = (1 << CALLS_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """That a rule, or somebody, decided about a call."""
+
+    position: int
+    """Of the call in its run; 0 if it is about the run as a whole."""
+
+    tool: str
+    rule: str
+    """The rule, as it stands in the policy."""
+
+    action: Action
+    by: str
+    """Who: `policy`, `user`, the name of a key."""
+
+    arguments_sha256: str = ""
+    """The hash of the call's arguments as the guest gave them: concealed, never revealed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revealed:
+    """That personal data went to an upstream: of which kind, and how many. Never what."""
+
+    position: int
+    upstream: str
+    kind: str
+    count: int
+
+
+def _insert(table: str, columns: int) -> str:
+    """Return a statement that takes the number of a run, and gives its row the run's next key."""
+    values = ", ".join(f"?{number}" for number in range(2, columns + 1))
+    return f"""
+        INSERT INTO {table} SELECT ifnull(max(id), ?1 << {CALLS_BITS}) + 1, {values} FROM {table}
+        WHERE id BETWEEN ?1 << {CALLS_BITS} AND (?1 + 1 << {CALLS_BITS}) - 1
+    """  # noqa: S608
+
+
+DECIDE: Final = _insert("decisions", 8)
+REVEAL: Final = _insert("reveals", 6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """A decision or a reveal, and when it was."""
+
+    what: Decided | Revealed
+    at: float
+
+
+def happened(connection: sqlite3.Connection, run_id: str) -> list[Happened]:
+    """Return what was decided and revealed in a run, in the order in which it was."""
+    found = connection.execute("SELECT number FROM beginnings WHERE id = ?", (run_id,)).fetchone()
+    if found is None:
+        return []
+    first = found[0] << CALLS_BITS
+    keys = first, first | _MASK
+    decided = [
+        Happened(
+            what=Decided(position=place, tool=tool, rule=rule, action=action, by=by,
+                         arguments_sha256=sha256),
+            at=at,
+        )
+        for place, tool, rule, action, by, sha256, at in connection.execute(
+            "SELECT position, tool, rule, action, decided_by, arguments_sha256, at"
+            " FROM decisions WHERE id BETWEEN ? AND ? ORDER BY id", keys
+        )
+    ]  # fmt: skip
+    revealed = [
+        Happened(what=Revealed(position=place, upstream=upstream, kind=kind, count=count), at=at)
+        for place, upstream, kind, count, at in connection.execute(
+            "SELECT position, upstream, kind, count, at"
+            " FROM reveals WHERE id BETWEEN ? AND ? ORDER BY id",
+            keys,
+        )
+    ]
+    return sorted(decided + revealed, key=lambda each: each.at)

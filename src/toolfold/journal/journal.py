@@ -1,0 +1,261 @@
+"""The journal: one place where every run and every call of a tool is written down."""
+
+# A row can wait until the guest has its value, which only the bare loop can express.
+import asyncio
+import logging
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from toolfold.config.database import is_damage
+from toolfold.config.locks import try_lock
+from toolfold.config.processes import is_alive_since
+from toolfold.errors import NotFound, StoreError
+from toolfold.journal.books import Books
+from toolfold.journal.decisions import DECIDE, Decided
+from toolfold.journal.journaled import JournaledRun, RunWriter
+from toolfold.journal.kept import decision_row, name_kept, own_number, text_kept
+from toolfold.journal.pruning import prune
+from toolfold.journal.replay import Recorded, read_recorded
+from toolfold.journal.rows import Place, Row, RowWriter
+from toolfold.journal.runs import (
+    ANYWHERE,
+    WRITTEN,
+    Kind,
+    Origin,
+    Run,
+    Start,
+    find,
+    find_following,
+    find_latest,
+)
+from toolfold.journal.runsdb import open_for_writing, read_journal
+from toolfold.journal.texts import code_text
+
+_log = logging.getLogger(__name__)
+
+_Read = TypeVar("_Read")
+
+_FLUSH_S: Final = 1.0
+_HOUR_S: Final = 3600.0
+_DAY_S: Final = 24 * _HOUR_S
+
+_BEGIN: Final = """
+    INSERT INTO beginnings (id, began_at, client, request, project, process, kind,
+        code, code_bytes, code_sha256, session, generation, resumes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class Journal:
+    """Writes runs and calls, each row once; only pruning ever touches it again.
+
+    One per process; several processes may use one file. A row that was written survives `kill -9`
+    of the process. When the power fails, the rows of the last moments may be gone.
+
+    Trouble with the file never stops a run. It is logged.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        days: int,
+        max_bytes: int,
+        code_bytes: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._days = days
+        self._max_bytes = max_bytes
+        self._code_bytes = code_bytes
+        self._clock = clock
+        self._rows = RowWriter(path, clock=clock)
+        self._books = Books(path)
+        self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
+        self._active: set[str] = set()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Keep the file open for the length of this context."""
+        self._rows.open()
+        try:
+            yield
+        finally:
+            self._books.settle()
+            self._rows.close()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """As `opened`, and pruned now and then. Rows of calls wait until the guest has its value.
+
+        They are still written before its next call begins.
+        """
+        self._soon = asyncio.get_running_loop().call_soon
+        with self.opened():
+            async with anyio.create_task_group() as background:
+                background.start_soon(self._keep_pruned)
+                background.start_soon(self._keep_written)
+                yield
+                background.cancel_scope.cancel()
+
+    async def _keep_written(self) -> None:
+        """Write what had to wait, though no other row comes."""
+        while True:
+            await anyio.sleep(_FLUSH_S)
+            self._rows.catch_up()
+            if not self._books.is_empty:
+                await anyio.to_thread.run_sync(self._books.settle)
+
+    async def _keep_pruned(self) -> None:
+        while True:
+            try:
+                await anyio.to_thread.run_sync(self.prune)
+            except StoreError as error:
+                _log.warning("Old runs stay in the journal for another hour: %s", error)
+            await anyio.sleep(_HOUR_S)
+
+    def prune(self) -> None:
+        """Delete the runs that are too old, and the oldest while there is too much.
+
+        Those of the last hour stay. May be called from any thread.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        now = self._clock()
+        oldest, spared = now - self._days * _DAY_S, now - _HOUR_S
+        opened = open_for_writing(self._path)
+        try:
+            with closing(opened.connection) as connection:
+                prune(connection, oldest=oldest, spared=spared, max_bytes=self._max_bytes)
+        except sqlite3.Error as error:
+            if is_damage(error):  # the next run finds that another file is in its place
+                open_for_writing(self._path, damaged=opened.identity).connection.close()
+            raise StoreError(f"{self._path}: {error}") from error
+
+    def begin(
+        self,
+        origin: Origin,
+        code: str,
+        *,
+        kind: Kind = "code",
+        start: Start = ANYWHERE,
+        run_id: str = "",
+    ) -> "JournaledRun":
+        """Write down that a run begins, under a new id unless it has one already."""
+        now = self._clock()
+        run_id = run_id or self.new_id()
+        asked = map(name_kept, (origin.client, origin.request, origin.project))
+        kept = text_kept(code, self._code_bytes)
+        row = (run_id, now, *asked, os.getpid(), kind, *kept, *start)
+        self._rows.follow()
+        place = Place()
+        self._rows.write(Row(place, _BEGIN, row))
+        if kept[2] is not None and kind in WRITTEN:
+            self._books.count(place, own_number, "written", code_text(code))
+        writer = RunWriter(place, self._rows, self._books)
+        self._active.add(run_id)
+        ended = partial(self._active.discard, run_id)
+        return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+
+    def is_under_way(self, run: Run) -> bool:
+        """Whether a run has not ended, and its process works on it still."""
+        if run.ending is not None:
+            return False
+        if run.process == os.getpid():
+            return run.id in self._active
+        return is_alive_since(run.process, run.began_at)
+
+    @contextmanager
+    def claimed(self, run_id: str) -> Iterator[bool]:
+        """Be the only one, of all processes, that goes on with a run; tell whether one is."""
+        directory = self._path.with_name("resuming")
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / f"{run_id}.lock"
+        with path.open("a") as lock:
+            is_ours = try_lock(lock.fileno()) and os.fstat(lock.fileno()).st_nlink > 0
+            try:
+                yield is_ours
+            finally:
+                if is_ours:
+                    path.unlink(missing_ok=True)
+
+    def new_id(self) -> str:
+        """Return an id that no run has."""
+        return f"{int(self._clock()):08x}{secrets.token_hex(4)}"
+
+    def following(self, run_id: str) -> Run:
+        """Return the newest of the runs that went on with a run, or that itself.
+
+        Raises:
+            NotFound: There is none.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, find_following)
+
+    def decide(self, run_id: str, decided: Decided) -> None:
+        """Write what was decided about a run, in whichever process that is.
+
+        Raises:
+            NotFound: There is no such run.
+            StoreError: It is not written.
+        """
+        opened = open_for_writing(self._path)
+        try:
+            with closing(opened.connection) as connection:
+                number = connection.execute(
+                    "SELECT number FROM beginnings WHERE id = ?", (run_id,)
+                ).fetchone()
+                if number is None:
+                    raise NotFound(f"No run has the id {run_id!r}. `toolfold runs` lists them.")
+                connection.execute(DECIDE, (*number, *decision_row(decided, self._clock())))
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal {self._path} cannot be written: {error}") from error
+
+    def latest(self, client: str, request: str) -> Run | None:
+        """Return the newest run of that origin with its calls, whether it ended or not.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        if self._rows.opened is None:
+            raise StoreError(f"The journal {self._path} is not open.")
+        try:
+            return find_latest(self._rows.opened.connection, name_kept(client), name_kept(request))
+        except sqlite3.Error as error:
+            raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+
+    def recorded(self, run_id: str) -> Recorded:
+        """Return what is written of a run that did not come to its own end.
+
+        Raises:
+            NotFound: There is no such run, or nothing can be gone on with.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, read_recorded)
+
+    def find(self, run_id: str) -> Run:
+        """Return a run with its calls.
+
+        Raises:
+            NotFound: There is none.
+            StoreError: The file does not answer.
+        """
+        return self._read(run_id, find)
+
+    def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
+        self._rows.flush()
+        found = read_journal(self._path, lambda connection: read(connection, run_id))
+        if found is None:
+            raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
+        return found

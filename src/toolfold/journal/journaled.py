@@ -1,0 +1,293 @@
+"""A run and its calls while they happen, and what is written of them."""
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final
+
+import anyio
+
+from toolfold.catalog.definitions import Listing
+from toolfold.errors import ToolfoldError, UpstreamTimedOut
+from toolfold.journal.books import Books, Offer
+from toolfold.journal.decisions import DECIDE, REVEAL, Decided, Revealed
+from toolfold.journal.kept import (
+    as_json,
+    decision_row,
+    encode,
+    name_kept,
+    own_number,
+    text_kept,
+)
+from toolfold.journal.packing import has_tuples, pack
+from toolfold.journal.rows import Place, Row, RowWriter
+from toolfold.journal.runs import CALLS_BITS, RESUMABLE, Outcome
+from toolfold.journal.runsdb import RESUMING
+from toolfold.journal.texts import answer_text, tool_text
+from toolfold.jsontypes import JsonObject, plain
+
+_CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
+_INTENT: Final = "INSERT INTO intents VALUES (?, ?, ?, ?)"
+_WHOLE: Final = "INSERT INTO wholes VALUES (?, ?)"
+_CLOCK: Final = "INSERT INTO clocks VALUES (?, ?)"
+_PROGRESS: Final = "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)"
+_SETTLED: Final = [
+    f"DELETE FROM {table} WHERE id BETWEEN ?1 << {CALLS_BITS} AND (?1 + 1 << {CALLS_BITS}) - 1"  # noqa: S608
+    for table in RESUMING
+]
+_MOST_READINGS: Final = 100_000
+_MOST_READ_BYTES: Final = 1 << 20
+_MOST_WHOLE_BYTES: Final = 64 << 20
+_PROGRESS_S: Final = 0.5
+
+_NOTHING: Final[tuple[str | None, int | None, str | None]] = None, None, None
+
+
+class RunWriter:
+    """Writes the rows of one run, and what the ledger needs besides."""
+
+    def __init__(self, place: Place, rows: RowWriter, books: Books) -> None:
+        self._place = place
+        self._rows = rows
+        self._books = books
+
+    def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+        self._rows.write(Row(self._place, statement, values, key, statement is _END))
+
+    def count(self, key: Callable[[int], int], part: str, text: str) -> None:
+        self._books.count(self._place, key, part, text)
+
+    def offer(self, offer: Offer, shown: Listing | None) -> None:
+        self._books.offer(self._place, offer, shown)
+
+
+class JournaledRun:
+    """Writes what happens in one run: a context, which ends the run if an exception leaves it."""
+
+    def __init__(
+        self,
+        run_id: str,
+        writer: RunWriter,
+        *,
+        soon: Callable[[Callable[[], None]], object],
+        clock: Callable[[], float],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.id = run_id
+        self._on_end = on_end
+        self._writer = writer
+        self._soon = soon
+        self._clock = clock
+        self._begun = 0
+        self._waiting: list[JournaledCall] = []
+        self._readings: list[float] = []
+        self._readings_written = 0
+        self._whole_bytes = 0
+        self._progress_at = float("-inf")
+
+    def __enter__(self) -> "JournaledRun":
+        """Begin nothing: the beginning is written already."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Write the end of a run that did not come to its own."""
+        if error is not None:
+            is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+            reply = "" if is_cancelled else f"{type(error).__name__}: {error}"
+            self.end(failure="cancelled" if is_cancelled else "crash", reply=reply)
+
+    def call(self, tool: str, arguments: JsonObject) -> "JournaledCall":
+        """Return a context for one call of a tool, which is written as the context ends."""
+        self._begun += 1
+        return JournaledCall(self._begun, tool, arguments, self._clock(), self)
+
+    def read_clock(self) -> float:
+        """Return the time, and have it written before the next call. May be called from a thread.
+
+        A run that reads it without end is not written any more, and cannot be resumed exactly.
+        """
+        now = self._clock()
+        if self._readings_written + len(self._readings) < _MOST_READINGS:
+            self._readings.append(now)
+        return now
+
+    def progress(self, done: float, total: float | None, note: str) -> None:
+        """Write how far the run says it is, twice a second at most."""
+        now = time.monotonic()
+        if now - self._progress_at >= _PROGRESS_S or done == total:
+            self._progress_at = now
+            self._writer.insert(_PROGRESS, (done, total, name_kept(note)), own_number)
+
+    def intend(self, call: "JournaledCall") -> None:
+        """Write that a call is about to be made, which cannot be made twice without harm."""
+        self._write_calls()
+        arguments, _, sha256 = text_kept(as_json(call.arguments))
+        self._writer.insert(_INTENT, (call.tool, arguments, sha256), call.key)
+
+    def decide(self, decided: Decided) -> None:
+        """Write what was decided about a call."""
+        self._write_calls()
+        self._writer.insert(DECIDE, decision_row(decided, self._clock()), own_number)
+
+    def reveal(self, revealed: Revealed) -> None:
+        """Write that an upstream is shown personal data."""
+        self._write_calls()
+        row = (
+            revealed.position,
+            name_kept(revealed.upstream),
+            name_kept(revealed.kind),
+            revealed.count,
+        )
+        self._writer.insert(REVEAL, (*row, self._clock()), own_number)
+
+    def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
+        """Have it written which tools there were, and the definitions that the model saw of us."""
+        self._writer.offer(offer, shown)
+
+    def end(self, *, failure: str | None, reply: str) -> None:
+        """Write how the run ended: the kind of failure if there was one, and what was replied."""
+        self._on_end()
+        self._write_calls()
+        kept = text_kept(reply)
+        self._writer.insert(_END, (self._clock(), failure, *kept), own_number)
+        if failure not in RESUMABLE:
+            for statement in _SETTLED:
+                self._writer.insert(statement, (), own_number)
+        if kept[2] is not None:
+            self._writer.count(own_number, "read", reply)
+
+    def add(self, call: "JournaledCall") -> None:
+        """Have a call written that has ended."""
+        self._waiting.append(call)
+        if len(self._waiting) == 1:
+            self._soon(self._write_calls)
+
+    def _write_calls(self) -> None:
+        written, self._waiting = self._waiting, []
+        self._write_readings()
+        for call in written:
+            self._writer.insert(_CALL, call.row(), call.key)
+            whole = call.whole()
+            if whole is not None and self._has_room(call, len(whole)):
+                self._writer.insert(_WHOLE, (whole,), call.key)
+            for part, text in call.cut.items():
+                self._writer.count(call.key, part, text)
+
+    def _has_room(self, call: "JournaledCall", size: int) -> bool:
+        """Whether an answer is kept whole: what was only read can be read again."""
+        if call.is_reading and size > _MOST_READ_BYTES:
+            return False
+        self._whole_bytes += size
+        return self._whole_bytes <= _MOST_WHOLE_BYTES
+
+    def _write_readings(self) -> None:
+        count = len(self._readings)
+        if count:
+            readings, first = self._readings[:count], self._readings_written
+            del self._readings[:count]
+            self._readings_written += count
+            self._writer.insert(
+                _CLOCK, (encode(readings),), lambda number: (number << CALLS_BITS) + first
+            )
+
+
+class JournaledCall:
+    """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
+
+    __slots__ = ("_began", "_duration_s", "_error", "_outcome", "_raised", "_run", "_started_at",
+                 "answer", "arguments", "cut", "is_reading", "is_replayed", "position",
+                 "tool")  # fmt: skip
+
+    def __init__(
+        self,
+        position: int,
+        tool: str,
+        arguments: JsonObject,
+        started_at: float,
+        run: JournaledRun,
+    ) -> None:
+        self.answer: Any = None
+        self.cut: dict[str, str] = {}
+        """What the row does not have whole, by the names that the ledger has for it."""
+        self.position = position
+        self.is_reading = False
+        """Whether the tool only reads."""
+        self.is_replayed = False
+        """Whether an earlier attempt of the run has made it, and written it down."""
+        self.tool = tool
+        self.arguments = arguments
+        self._started_at = started_at
+        self._run = run
+        self._raised = ""
+        self._outcome: Outcome = "ok"
+        self._error: str | None = None
+        self._began = time.perf_counter()
+        self._duration_s = 0.0
+
+    def __enter__(self) -> "JournaledCall":
+        """Begin nothing: the clock runs already."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Have the call written, whichever way it ended."""
+        self._duration_s = time.perf_counter() - self._began
+        if error is not None:
+            is_known = isinstance(error, ToolfoldError)
+            self._outcome = "failed" if is_known else "unknown"
+            self._error = str(error) if is_known else "The run stopped before the tool answered."
+            self._raised = error.code if isinstance(error, ToolfoldError) else ""
+        if not self.is_replayed:
+            self._run.add(self)
+
+    def intend(self) -> None:
+        """Write down that it is about to be made."""
+        self._run.intend(self)
+
+    def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
+        """Write down that it is about to show personal data: how many of each kind, never what."""
+        for kind, count in kinds.items():
+            self._run.reveal(
+                Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
+            )
+
+    def key(self, number: int) -> int:
+        """Return its key in the run of that number."""
+        return (number << CALLS_BITS) + self.position
+
+    def row(self) -> tuple[Any, ...]:
+        """Return what is kept of it beside the key, in the order of the columns."""
+        arguments, answer = as_json(self.arguments), _NOTHING
+        kept_arguments = text_kept(arguments)
+        if kept_arguments[2] is not None:
+            self.cut["written"] = tool_text(self.tool, arguments)
+        if self._outcome == "ok":
+            answer = text_kept(text := as_json(plain(self.answer)))
+            if answer[2] is not None:
+                self.cut["read"] = answer_text(text)
+        error = None
+        if self._error is not None:
+            error, size, cut_sha256 = text_kept(self._error)
+            if cut_sha256 is not None:  # the model would have read it in place of an answer
+                answer = None, size, cut_sha256
+                self.cut["read"] = self._error
+        times = self._started_at, self._duration_s
+        return (self.tool, self._outcome, *kept_arguments, *answer, error, *times)
+
+    def whole(self) -> str | None:
+        """Return what its row does not tell and a resumed run needs; None if it tells all."""
+        if self._outcome == "ok" and ("read" in self.cut or has_tuples(self.answer)):
+            return as_json(pack(self.answer))
+        if self._outcome == "failed" and self._raised == UpstreamTimedOut.code:
+            return encode(self._raised)
+        return None

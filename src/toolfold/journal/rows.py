@@ -1,0 +1,213 @@
+"""Write rows to the journal's file. Trouble is logged, and never raised."""
+
+import logging
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from toolfold.config.database import (
+    PATIENCE_S,
+    Opened,
+    identity_of,
+    is_busy,
+    is_damage,
+    set_patience,
+)
+from toolfold.errors import StoreError
+from toolfold.journal.audit.chain import Signer, signer_of
+from toolfold.journal.audit.head import advance
+from toolfold.journal.runsdb import open_for_writing
+
+_log = logging.getLogger(__name__)
+
+_MINUTE_S: Final = 60.0
+_SHORT_PATIENCE_S: Final = 0.1  # every run of the process waits meanwhile
+_LAST_PATIENCE_S: Final = 1.0
+_MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
+_ROW_BYTES: Final = 200
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a run is written down: in which file, and under which number. Nowhere until it is."""
+
+    opened: Opened | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a run. Its key depends on the number that the first row of the run gets."""
+
+    place: Place
+    statement: str
+    values: tuple[object, ...]
+    key: Callable[[int], int] | None = None
+    """From the number of the run; None for the first row, which brings that about."""
+    is_end: bool = False
+    """Whether it ends the run, so that the head of the audit log moves on."""
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take note of about how much memory it holds."""
+        texts = (len(value) for value in self.values if isinstance(value, str))
+        object.__setattr__(self, "size", _ROW_BYTES + sum(texts))
+
+    def parameters(self) -> tuple[object, ...]:
+        """Return what is written."""
+        return self.values if self.key is None else (self.key(self.place.number), *self.values)
+
+
+class RowWriter:
+    """Holds the file open, and another in its place when it is damaged or gone.
+
+    Rows wait in memory while somebody else holds the file. Those that are lost are counted, and the
+    count is logged at most once a minute.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+        self.opened: Opened | None = None
+        self._signer: Signer | None = None
+        self._path = path
+        self._clock = clock
+        self._waiting: deque[Row] = deque()
+        self._waiting_bytes = 0
+        self._is_patient = True
+        self._missing = 0
+        self._complained_at = float("-inf")
+        self._is_doubted = False
+        self._is_behind = False
+
+    def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
+        """Open the file; one known to be `damaged` is set aside."""
+        try:
+            self.opened = open_for_writing(
+                self._path, damaged=damaged and damaged.identity, patience_s=patience_s
+            )
+        except StoreError as error:
+            self._complain(str(error))
+        else:
+            self._wait_for_others(self.opened, seconds=_SHORT_PATIENCE_S)
+            self._signer, self._is_doubted = None, False
+            self._seal(self.opened)
+
+    def close(self) -> None:
+        """Write what waits, close the file, and say what was not said yet."""
+        if self._waiting and self.opened is not None:
+            set_patience(self.opened.connection, _LAST_PATIENCE_S)
+            self.flush()
+        if self.opened is not None:
+            self._seal(self.opened)
+        self._let_go()
+        self._missing += len(self._waiting)
+        self._waiting.clear()
+        if self._missing:
+            _log.warning("The journal %s misses %d more rows.", self._path, self._missing)
+            self._missing = 0
+
+    def follow(self) -> None:
+        """Open what is at the path now, if that is not the file that is open."""
+        if self.opened is None or identity_of(self._path) != self.opened.identity:
+            self._let_go()
+            self.open(patience_s=_SHORT_PATIENCE_S)
+
+    def write(self, row: Row) -> None:
+        """Write a row after those that wait, now or as soon as nobody else holds the file."""
+        self.flush()
+        if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
+            self._miss("too many rows wait for it")
+            return
+        self._waiting.append(row)
+        self._waiting_bytes += row.size
+        self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        while self._waiting and self._is_settled(self._waiting[0]):
+            self._waiting_bytes -= self._waiting.popleft().size
+
+    def catch_up(self) -> None:
+        """Write the rows that wait, and move the head on if another process was about to."""
+        self.flush()
+        if self._is_behind and self.opened is not None:
+            self._seal(self.opened)
+
+    def _is_settled(self, row: Row, *, is_second_try: bool = False) -> bool:
+        """Write a row, or find that it is lost; False if it has to wait.
+
+        The keys of a file mean nothing in another, so only the first row of a run goes into any.
+        """
+        opened = self.opened
+        if opened is None or (row.key is not None and row.place.opened is not opened):
+            self._miss("the run began when there was no such file")
+            return True
+        try:
+            number = opened.connection.execute(row.statement, row.parameters()).lastrowid
+        except sqlite3.Error as error:
+            return self._is_lost(row, opened, error, is_second_try=is_second_try)
+        if row.key is None:
+            row.place.opened, row.place.number = opened, number or 0
+        if not self._is_patient:
+            self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
+        if row.is_end:
+            self._seal(opened)
+        return True
+
+    def _seal(self, opened: Opened) -> None:
+        """Move the head of the audit log on to where the log ends."""
+        if identity_of(self._path) != opened.identity:  # then the head is of another file
+            return
+        try:
+            self._signer = self._signer or signer_of(self._path)
+            advance(self._path, opened.connection, self._signer)
+            self._is_behind = False
+        except TimeoutError:
+            self._is_behind = True
+        except (StoreError, OSError, sqlite3.Error) as error:
+            self._doubt(str(error))
+
+    def _is_lost(
+        self, row: Row, opened: Opened, error: sqlite3.Error, *, is_second_try: bool
+    ) -> bool:
+        if is_busy(error):
+            # Waiting stops every run of the process: once is enough, until a row succeeds.
+            self._wait_for_others(opened, seconds=0)
+            self._complain(f"{error}, and {len(self._waiting)} wait for it")
+            return False
+        if is_damage(error):
+            self._let_go()
+            self.open(damaged=opened, patience_s=_SHORT_PATIENCE_S)
+            if row.key is None and not is_second_try:
+                return self._is_settled(row, is_second_try=True)
+        self._miss(str(error))
+        return True
+
+    def _wait_for_others(self, opened: Opened, *, seconds: float) -> None:
+        self._is_patient = seconds > 0
+        set_patience(opened.connection, seconds)
+
+    def _miss(self, reason: str) -> None:
+        self._missing += 1
+        self._complain(reason)
+
+    def _complain(self, reason: str) -> None:
+        now = self._clock()
+        if now - self._complained_at < _MINUTE_S:
+            return
+        message = "The journal %s does not take rows, %d so far: %s. Runs go on without it."
+        _log.warning(message, self._path, self._missing, reason)
+        self._complained_at, self._missing = now, 0
+
+    def _doubt(self, reason: str) -> None:
+        if not self._is_doubted:
+            message = "The audit log of %s: %s. `toolfold runs verify` says more."
+            _log.warning(message, self._path, reason)
+        self._is_doubted = True
+
+    def _let_go(self) -> None:
+        if self.opened is not None:
+            self.opened.connection.close()
+            self.opened = None
