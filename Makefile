@@ -20,8 +20,8 @@ PRESIDIO_VERSION := 0.1.11
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
 NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 ARGS ?=
-# Tests wait for processes more than they compute: twice as many at a time as there are cores.
-JOBS ?= $(shell $(PYTHON) -c "import os; print(2 * (os.cpu_count() or 1))")
+# Tests wait for processes now and then: one more at a time than there are cores.
+JOBS ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
 .PHONY: help setup tools demo test check bench bench-check bench-memory soak cover lock clean
 

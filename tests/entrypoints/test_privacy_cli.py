@@ -1,5 +1,6 @@
 """`toolfold privacy`, as a person types it."""
 
+import json
 import os
 import pty
 import subprocess
@@ -22,9 +23,11 @@ class Terminal:
         self.home, self._root = home, root
         self._environ = {"PATH": os.environ["PATH"], "HOME": str(root), "TOOLFOLD_HOME": str(home)}
 
-    def program(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def program(
+        self, *arguments: str, stdin: str = "", of: str = "privacy"
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "toolfold", "privacy", *arguments],
+            [sys.executable, "-P", "-m", "toolfold", of, *arguments],
             env=self._environ,
             cwd=self._root,
             capture_output=True,
@@ -91,6 +94,11 @@ async def test_placeholders_are_revealed_to_a_person_and_to_no_program(filled: T
     assert refused.returncode == 2
     assert "terminal" in refused.stderr
     assert "Ottilie" not in refused.stdout + refused.stderr
+    exported = filled.program("export", of="runs").stdout
+    reveals = [json.loads(line)["row"] for line in exported.splitlines() if '"reveal"' in line]
+    told = {(row["upstream"], row["kind"], row["count"]) for row in reveals if "upstream" in row}
+    assert told == {("the user", "NAME", 1), ("the user", "EMAIL", 1)}
+    assert "Ottilie" not in exported
 
 
 async def test_the_status_says_what_is_concealed_and_for_whom(filled: Terminal) -> None:

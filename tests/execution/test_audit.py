@@ -8,7 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import anyio
@@ -155,6 +156,18 @@ def test_processes_that_write_one_file_make_one_chain(path: Path) -> None:
         assert read_head(path, signer) == last_entry(connection)
 
 
+@contextmanager
+def writing(code: str, path: Path, max_bytes: int) -> "Iterator[subprocess.Popen[str]]":
+    """Have a process that writes, which is gone after this context whatever happens."""
+    with python(code, path, max_bytes) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            yield child
+        finally:
+            child.kill()
+
+
 def kill_writers(path: Path, *, rounds: int, max_bytes: int) -> Verified:
     """Kill two processes that write and prune, again and again, and verify each time."""
     moments = random.Random(rounds)
@@ -174,15 +187,12 @@ def kill_writers(path: Path, *, rounds: int, max_bytes: int) -> Verified:
     )
     verified = Verified(entries=0, runs=0, pruned=0, trimmed=0, older=0, fault=None)
     for _ in range(rounds):
-        children = [python(code, path, max_bytes) for _ in range(2)]
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n"
-        assert check(path).fault is None
-        for child in children:
-            time.sleep(moments.random() * 0.05)
-            os.kill(child.pid, signal.SIGKILL)
-            child.communicate()
+        with ExitStack() as stack:
+            children = [stack.enter_context(writing(code, path, max_bytes)) for _ in range(2)]
+            assert check(path).fault is None
+            for child in children:
+                time.sleep(moments.random() * 0.05)
+                os.kill(child.pid, signal.SIGKILL)
         verified = check(path)
         assert verified.fault is None
     return verified

@@ -114,6 +114,8 @@ class RunLine(NamedTuple):
     """A run in one line."""
 
     id: str
+    kind: str
+    """`code`, `rehearsal` for a dry run, or what else was written down as one."""
     began_at: float
     client: str
     project: str

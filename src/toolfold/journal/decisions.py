@@ -33,7 +33,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revealed:
-    """That personal data went to an upstream: of which kind, and how many. Never what."""
+    """That an upstream, or the user, saw personal data: of which kind, how many. Never what."""
 
     position: int
     upstream: str

@@ -13,8 +13,8 @@ from toolfold.tokens import count_tokens
 
 _FETCH_RESULTS: Final = 5
 
-PASSED_AS_IT_IS: Final[frozenset[Kind]] = frozenset({"direct", "request"})
-"""The kinds of runs that are one call, made by the model or a program itself."""
+PASSED_AS_IT_IS: Final[frozenset[Kind]] = frozenset({"direct", "request", "reveal"})
+"""The kinds of runs that are one call at most, made by the model, a program or the user itself."""
 
 
 class Definition(NamedTuple):
@@ -122,7 +122,7 @@ class KnownDefinitions:
         What is built in counts as a server only where it is used. Of what a hook asked, no more
         than the definitions of the tools that it takes count, both ways.
         """
-        if kind == "request":
+        if kind in {"request", "reveal"}:
             return 0, 0
         loaded = deferred = 0
         for path, each in _offered(servers, used):

@@ -9,9 +9,9 @@ from toolfold.catalog.definitions import Listing
 from toolfold.errors import NotFound
 
 Outcome = Literal["ok", "failed", "unknown"]
-Kind = Literal["code", "rehearsal", "direct", "request", "hook"]
+Kind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal"]
 """What a run was: guest code; a dry run of that; a pinned tool, called by the model itself; a tool,
-called by a program; notes that a hook put before the model."""
+called by a program; notes that a hook put before the model; personal data shown to the user."""
 
 WRITTEN: Final[frozenset[Kind]] = frozenset({"code", "rehearsal"})
 """The kinds whose code the model wrote."""

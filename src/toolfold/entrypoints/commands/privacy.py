@@ -4,12 +4,13 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from toolfold.app import journal_of
 from toolfold.catalog.results import parse_text
 from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
@@ -17,6 +18,8 @@ from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput
 from toolfold.execution.trust.concealing import Privacy
 from toolfold.execution.trust.covering import covered
+from toolfold.journal.decisions import Revealed
+from toolfold.journal.runs import Origin
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.vault import Vault
@@ -67,10 +70,24 @@ def privacy_reveal(arguments: Namespace) -> int:
     with _vaults(config) as vaults:
         vault = vaults.vault(config.namespace, config.settings.privacy.patterns)
         revealed = vault.reveal(_text(arguments.text))
+    _write_down(config, revealed.revealed)
     print(_lines(str(revealed.value)))
     if revealed.unknown:
         print(f"Not known here: {', '.join(revealed.unknown)}.", file=sys.stderr)
     return 0
+
+
+def _write_down(config: Config, kinds: Mapping[str, int]) -> None:
+    """Have the audit log tell that the user saw personal data: of which kinds, never what."""
+    if not kinds:
+        return
+    journal = journal_of(config)
+    origin = Origin(client="cli", project=str(config.project or config.start_directory))
+    code = "# The user had placeholders revealed."
+    with journal.opened(), journal.begin(origin, code, kind="reveal") as run:
+        for kind, count in kinds.items():
+            run.reveal(Revealed(position=0, upstream="the user", kind=kind, count=count))
+        run.end(failure=None, reply="")
 
 
 def privacy_check(arguments: Namespace) -> int:

@@ -24,6 +24,7 @@ _KINDS: dict[Kind, str] = {
     "direct": "one tool",
     "request": "one tool, for a program",
     "hook": "hook",
+    "reveal": "reveal",
 }
 """What people read; nothing for what most runs are."""
 

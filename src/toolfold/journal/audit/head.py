@@ -23,8 +23,9 @@ SUFFIX: Final = "-head"
 
 _FORM: Final = re.compile(rb"(\d{20}) ([0-9a-f]{64}) ([0-9a-f]{64})\n")
 _SIZE: Final = 20 + 1 + 64 + 1 + 64 + 1
-_TRIES: Final = 5  # others hold it for microseconds
 _TRY_S: Final = 0.0005
+_MOVING_S: Final = 0.0025  # others hold it for microseconds, and move it as well
+_READING_S: Final = 10.0  # unless they are made to wait by others still
 
 
 class Head(NamedTuple):
@@ -50,7 +51,7 @@ def read_head(journal: Path, signer: Signer) -> Head | None:
     """
     path = head_path(journal)
     try:
-        with _held(path, os.O_RDONLY) as descriptor:
+        with _held(path, os.O_RDONLY, _READING_S) as descriptor:
             return _parsed(path, os.read(descriptor, _SIZE + 1), signer)
     except FileNotFoundError:
         return None
@@ -74,7 +75,7 @@ def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> No
             if last_entry(connection) != NOWHERE:
                 raise StoreError(f"the head {path} is missing")
             make_file(path, _text(NOWHERE, signer))
-        with _held(path, os.O_RDWR) as descriptor:
+        with _held(path, os.O_RDWR, _MOVING_S) as descriptor:
             head = _parsed(path, os.read(descriptor, _SIZE + 1), signer)
             last = last_entry(connection)
             if last.seq == head.seq and last.chain == head.chain:
@@ -137,15 +138,14 @@ def _parsed(path: Path, text: bytes, signer: Signer) -> Head:
 
 
 @contextmanager
-def _held(path: Path, flags: int) -> Iterator[int]:
+def _held(path: Path, flags: int, patience_s: float) -> Iterator[int]:
     descriptor = os.open(path, flags)
+    deadline = time.monotonic() + patience_s
     try:
-        for _ in range(_TRIES):
-            if try_lock(descriptor):
-                break
+        while not try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise TimeoutError("another process holds it")
             time.sleep(_TRY_S)
-        else:
-            raise TimeoutError("another process holds it")
         yield descriptor
     finally:
         os.close(descriptor)
