@@ -55,6 +55,10 @@ class RunWriter:
     def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
         self._rows.write(Row(self._place, statement, values, key, statement is _END))
 
+    def hold(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+        """Have a row written together with the next one."""
+        self._rows.hold(Row(self._place, statement, values, key))
+
     def count(self, key: Callable[[int], int], part: str, text: str) -> None:
         self._books.count(self._place, key, part, text)
 
@@ -84,6 +88,8 @@ class JournaledRun:
         self._readings: list[float] = []
         self._readings_written = 0
         self._whole_bytes = 0
+        self._is_resumable = False
+        """Whether anything is written that only somebody who goes on with it needs."""
         self._progress_at = float("-inf")
 
     def __enter__(self) -> "JournaledRun":
@@ -127,13 +133,15 @@ class JournaledRun:
     def intend(self, call: "JournaledCall") -> None:
         """Write that a call is about to be made, which cannot be made twice without harm."""
         self._write_calls()
+        self._is_resumable = True
         arguments, _, sha256 = text_kept(as_json(call.arguments))
         self._writer.insert(_INTENT, (call.tool, arguments, sha256), call.key)
 
     def decide(self, decided: Decided) -> None:
         """Write what was decided about a call."""
         self._write_calls()
-        self._writer.insert(DECIDE, decision_row(decided, self._clock()), own_number)
+        write = self._writer.hold if decided.action == "allow" else self._writer.insert
+        write(DECIDE, decision_row(decided, self._clock()), own_number)
 
     def reveal(self, revealed: Revealed) -> None:
         """Write that an upstream is shown personal data."""
@@ -156,7 +164,7 @@ class JournaledRun:
         self._write_calls()
         kept = text_kept(reply)
         self._writer.insert(_END, (self._clock(), failure, *kept), own_number)
-        if failure not in RESUMABLE:
+        if self._is_resumable and failure not in RESUMABLE:
             for statement in _SETTLED:
                 self._writer.insert(statement, (), own_number)
         if kept[2] is not None:
@@ -175,6 +183,7 @@ class JournaledRun:
             self._writer.insert(_CALL, call.row(), call.key)
             whole = call.whole()
             if whole is not None and self._has_room(call, len(whole)):
+                self._is_resumable = True
                 self._writer.insert(_WHOLE, (whole,), call.key)
             for part, text in call.cut.items():
                 self._writer.count(call.key, part, text)
@@ -192,6 +201,7 @@ class JournaledRun:
             readings, first = self._readings[:count], self._readings_written
             del self._readings[:count]
             self._readings_written += count
+            self._is_resumable = True
             self._writer.insert(
                 _CLOCK, (encode(readings),), lambda number: (number << CALLS_BITS) + first
             )

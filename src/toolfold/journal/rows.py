@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -80,6 +81,7 @@ class RowWriter:
         self._complained_at = float("-inf")
         self._is_doubted = False
         self._is_behind = False
+        self._has_ended = False
 
     def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
         """Open the file; one known to be `damaged` is set aside."""
@@ -116,18 +118,38 @@ class RowWriter:
 
     def write(self, row: Row) -> None:
         """Write a row after those that wait, now or as soon as nobody else holds the file."""
+        self.hold(row)
         self.flush()
+
+    def hold(self, row: Row) -> None:
+        """Have a row written together with the next one."""
+        if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
+            self.flush()
         if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
             self._miss("too many rows wait for it")
             return
         self._waiting.append(row)
         self._waiting_bytes += row.size
-        self.flush()
 
     def flush(self) -> None:
-        """Write the rows that wait."""
+        """Write the rows that wait, several of them in one go."""
+        opened = self.opened
+        is_one = len(self._waiting) > 1 and opened is not None and _begins(opened.connection)
         while self._waiting and self._is_settled(self._waiting[0]):
             self._waiting_bytes -= self._waiting.popleft().size
+        if is_one and opened is not None and opened is self.opened:
+            self._commit(opened)
+        if self._has_ended and self.opened is not None:
+            self._has_ended = False
+            self._seal(self.opened)  # never before what it is about is there for good
+
+    def _commit(self, opened: Opened) -> None:
+        try:
+            opened.connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._miss(str(error))
+            with suppress(sqlite3.Error):
+                opened.connection.execute("ROLLBACK")
 
     def catch_up(self) -> None:
         """Write the rows that wait, and move the head on if another process was about to."""
@@ -152,8 +174,7 @@ class RowWriter:
             row.place.opened, row.place.number = opened, number or 0
         if not self._is_patient:
             self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
-        if row.is_end:
-            self._seal(opened)
+        self._has_ended = self._has_ended or row.is_end
         return True
 
     def _seal(self, opened: Opened) -> None:
@@ -211,3 +232,12 @@ class RowWriter:
         if self.opened is not None:
             self.opened.connection.close()
             self.opened = None
+
+
+def _begins(connection: sqlite3.Connection) -> bool:
+    """Begin a transaction, unless others hold the file: then each row is tried by itself."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error:
+        return False
+    return True

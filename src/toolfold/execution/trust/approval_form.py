@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -87,6 +88,7 @@ def _head(value: Json) -> str:
     return text if len(text) <= _SHOWN_VALUE_CHARS else f"{text[:_SHOWN_VALUE_CHARS]}…"
 
 
+@lru_cache(maxsize=256)  # a loop is decided about by one rule
 def shown_rule(rule: str) -> str:
     """Return a rule as a person sees it: on one line, whatever guest code put into it."""
     return shown(rule, max_chars=_SHOWN_RULE_CHARS)
