@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -120,6 +121,20 @@ def test_a_journal_that_was_deleted_is_missed(path: Path) -> None:
         one_run(journal, calls=0)
 
     assert "entries 5 to 6, the last ones, are missing" in fault(path)
+
+
+def test_what_is_allowed_is_there_for_others_before_the_call_is_made(path: Path) -> None:
+    with opened(path) as journal, journal.begin(Origin(), "code") as run:
+        run.decide(replace(DECIDED, action="allow", by="policy"))
+        with run.call("crm.delete", {"number": 1}) as call:
+            call.intend()
+            with closing(sqlite3.connect(path)) as other:
+                (decisions,) = other.execute("SELECT count(*) FROM decisions").fetchone()
+                (intents,) = other.execute("SELECT count(*) FROM intents").fetchone()
+        run.end(failure=None, reply="")
+
+    assert (decisions, intents) == (1, 1)
+    assert check(path).fault is None
 
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
