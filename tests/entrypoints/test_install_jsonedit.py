@@ -20,7 +20,7 @@ from toolfold.entrypoints.install.jsonedit import (
 )
 from toolfold.entrypoints.install.jsontext import JsonText
 
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=300)
 
 NAMES = st.text(min_size=1, max_size=6) | st.sampled_from(["a//b", '"', "\\", "{", "}", "/*", ","])
 VALUES = st.recursive(

@@ -11,7 +11,7 @@ from toolfold.entrypoints.install.tomltext import TomlText
 from toolfold.errors import ConfigError
 
 TABLE = ("mcp_servers",)
-unhurried = settings(deadline=None, max_examples=100)
+unhurried = settings(deadline=None, max_examples=200)
 
 # Each stands for a trap: brackets in strings, arrays over lines, quotes, headers in text.
 STATEMENTS = [

@@ -46,7 +46,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(values, min_size=1, max_size=3))
 def test_what_was_concealed_is_revealed_exactly(answers: list[Json]) -> None:
     vault = Vault()
@@ -57,7 +57,7 @@ def test_what_was_concealed_is_revealed_exactly(answers: list[Json]) -> None:
     assert all(each.unknown == each.refused == () for each in revealed)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(values)
 def test_no_concealed_value_is_left_anywhere(answer: Json) -> None:
     vault = Vault()
@@ -70,7 +70,7 @@ def test_no_concealed_value_is_left_anywhere(answer: Json) -> None:
             assert not any(whole.search(text) for text in left), (hidden, concealed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(values)
 def test_concealing_again_changes_nothing_that_guest_code_compares(answer: Json) -> None:
     vault = Vault()

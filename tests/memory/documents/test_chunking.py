@@ -53,7 +53,7 @@ def body(chunk: Chunk) -> str:
     return chunk.content.partition("\n")[2] if chunk.headings else chunk.content
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(blocks)
 def test_no_text_is_lost_and_the_order_is_kept(given: list[tuple[str, int, int]]) -> None:
     made = gathered(given)
@@ -63,7 +63,7 @@ def test_no_text_is_lost_and_the_order_is_kept(given: list[tuple[str, int, int]]
     assert said == "".join("".join(block.text.split()) for block in made if not block.level)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(blocks)
 def test_every_chunk_is_within_what_the_embedder_reads(given: list[tuple[str, int, int]]) -> None:
     for chunk in cut(gathered(given), measure()):
@@ -71,7 +71,7 @@ def test_every_chunk_is_within_what_the_embedder_reads(given: list[tuple[str, in
         assert measure()(chunk.content) <= MAX_PIECES
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(blocks)
 def test_every_heading_is_said_by_some_chunk(given: list[tuple[str, int, int]]) -> None:
     made = gathered(given)
