@@ -63,20 +63,29 @@ def read_policy(path: Path) -> RuleFile:
     try:
         content = read_file(path)
         values = {} if content is None else tomllib.loads(content.decode())
-        return _read_values(values, path)
     except (ConfigError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            f"{path}: {error}. No tool is called until that is mended; `toolfold policy` shows "
-            "what holds."
-        ) from error
+        raise _closed(f"{path}: {error}") from error
+    try:
+        return _read_values(values, path)
+    except ConfigError as error:
+        raise _closed(str(error)) from error
+
+
+def _closed(fault: str) -> ConfigError:
+    return ConfigError(
+        f"{fault.rstrip('.')}. No tool is called until that is mended; `toolfold policy` shows "
+        "what holds."
+    )
 
 
 def _read_values(values: dict[str, Any], path: Path) -> RuleFile:
     if unknown := sorted(values.keys() - _KEYS):
-        raise ConfigError(f"{unknown[0]!r} is unknown; there are [[policy]] and [[keys.ID]]")
+        raise ConfigError(
+            f"{path}: {unknown[0]!r} is unknown; there are [[policy]] and [[keys.ID]]"
+        )
     keys = values.get("keys", {})
     if not isinstance(keys, dict):
-        raise ConfigError("keys is a table of lists, [[keys.ID]]")
+        raise ConfigError(f"{path}: keys is a table of lists, [[keys.ID]]")
     return RuleFile(
         rules=read_rules(values.get("policy", []), origin=str(path)),
         keys={key: read_rules(rules, origin=f"{path}, {key}") for key, rules in keys.items()},
