@@ -65,7 +65,7 @@ async def measure(directory: Path, pairs: int) -> int:
     spread = statistics.quantiles(ratios, n=20)
     print(f"a run of 51 calls without the ledger: {statistics.median(times) * 1000:.1f} ms")
     print(f"with it: x {ratio:.3f} (90 % of {pairs} pairs: {spread[0]:.3f} to {spread[-1]:.3f})")
-    _print_reading(directory / "runs.db")
+    _print_reading(directory / "data" / "runs.db")
     if ratio > MOST:
         print(f"that is more than x {MOST}")
     return int(ratio > MOST)

@@ -127,7 +127,7 @@ def test_what_is_allowed_is_there_for_others_before_the_call_is_made(path: Path)
     with opened(path) as journal, journal.begin(Origin(), "code") as run:
         run.decide(replace(DECIDED, action="allow", by="policy"))
         with run.call("crm.delete", {"number": 1}) as call:
-            call.intend()
+            call.send()
             with closing(sqlite3.connect(path)) as other:
                 (decisions,) = other.execute("SELECT count(*) FROM decisions").fetchone()
                 (intents,) = other.execute("SELECT count(*) FROM intents").fetchone()

@@ -47,9 +47,28 @@ PERSONAL_KEYS = {
     ],
 )
 def test_a_path_is_matched_from_its_end(pattern: str, path: tuple[str, ...], fits: bool) -> None:
-    rules = FieldRules([FieldRule(pattern, "CUSTOM")], has_builtin=False)
+    field = FieldRules([FieldRule(pattern, "CUSTOM")], has_builtin=False).root
+    for key in path:
+        field = field.items if key == ITEM else field.below(key, [key])
 
-    assert rules.decide(path, path[-1:]) == ((True, "CUSTOM") if fits else (False, None))
+    assert (field.is_decided, field.kind) == ((True, "CUSTOM") if fits else (False, None))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "answer"),
+    [
+        ("tags[]", {"tags": ["abc", "def"], "other": ["ghi"]}),
+        ("$[]", ["abc", "def"]),
+        ("$[][]", [["abc"], ["def"]]),
+    ],
+)
+def test_a_rule_can_be_about_the_items_of_a_list(pattern: str, answer: Json) -> None:
+    concealed = Vault().conceal(answer, fields=FieldRules([FieldRule(pattern, "CUSTOM")]))
+
+    written = json.dumps(concealed)
+    assert "abc" not in written
+    assert "def" not in written
+    assert ("ghi" in written) == ("ghi" in json.dumps(answer))
 
 
 @pytest.mark.parametrize("path", ["", ".", "a..b", "$", "a.$", "a.$.b"])

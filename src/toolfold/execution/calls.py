@@ -193,9 +193,8 @@ class Calls:
         if not await self._admitted(facts_of(tool), journaled, outgoing, has_schema=has_schema):
             stands_in: Json = stand_in(tool.listed)
             return stands_in
-        if not tool.listed.read_only:
-            journaled.intend()
         journaled.reveal(tool.server, outgoing.kinds)
+        journaled.send()
         self._under_way += 1
         try:
             return await self._answer(tool, outgoing, _origin(journaled))
@@ -276,6 +275,7 @@ class Calls:
         if not await self._admitted(facts, journaled, outgoing, has_schema=False):
             return {}
         journaled.reveal(server, outgoing.kinds)
+        journaled.send()
         keep = self._following.keep(server, _origin(journaled), self._keeping)
         keep = self.concealing.keep(server, keep, outgoing)
         async with self.concealing.errors(server, outgoing):

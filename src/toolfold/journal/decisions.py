@@ -28,7 +28,10 @@ class Decided:
     """Who: `policy`, `user`, the name of a key."""
 
     arguments_sha256: str = ""
-    """The hash of the call's arguments as the guest gave them: concealed, never revealed."""
+    """The hash of the call's arguments as the guest gave them: concealed, never revealed.
+
+    Empty where a rule allowed the call: then its own row has them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,11 +53,17 @@ class RunWriter:
         self._books = books
 
     def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-        self._rows.write(Row(self._place, statement, values, key, statement is _END))
+        """Write a row now, together with those that are held."""
+        self.hold(statement, values, key)
+        self.flush()
 
     def hold(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
         """Have a row written together with the next one."""
-        self._rows.hold(Row(self._place, statement, values, key))
+        self._rows.hold(Row(self._place, statement, values, key, statement is _END))
+
+    def flush(self) -> None:
+        """Write the rows that are held."""
+        self._rows.flush()
 
     def count(self, key: Callable[[int], int], part: str, text: str) -> None:
         self._books.count(self._place, key, part, text)
@@ -85,6 +91,8 @@ class JournaledRun:
         self._clock = clock
         self._begun = 0
         self._waiting: list[JournaledCall] = []
+        self._allowed: dict[int, tuple[Decided, float]] = {}
+        """By the positions of calls: written with the calls, which makes one transaction of two."""
         self._readings: list[float] = []
         self._readings_written = 0
         self._whole_bytes = 0
@@ -130,29 +138,38 @@ class JournaledRun:
             self._progress_at = now
             self._writer.insert(_PROGRESS, (done, total, name_kept(note)), own_number)
 
-    def intend(self, call: "JournaledCall") -> None:
-        """Write that a call is about to be made, which cannot be made twice without harm."""
-        self._write_calls()
-        self._is_resumable = True
-        arguments, _, sha256 = text_kept(as_json(call.arguments))
-        self._writer.insert(_INTENT, (call.tool, arguments, sha256), call.key)
+    def send(self, call: "JournaledCall") -> None:
+        """Write what must be known of a call before it is made.
+
+        Not of one that only reads: it can be made twice without harm.
+        """
+        self._hold_calls()
+        if not call.is_reading:
+            self._is_resumable = True
+            arguments, _, sha256 = text_kept(call.arguments_text)
+            self._writer.hold(_INTENT, (call.tool, arguments, sha256), call.key)
+        self._writer.flush()
 
     def decide(self, decided: Decided) -> None:
-        """Write what was decided about a call."""
-        self._write_calls()
-        write = self._writer.hold if decided.action == "allow" else self._writer.insert
-        write(DECIDE, decision_row(decided, self._clock()), own_number)
+        """Write what was decided about a call; that it may be made, together with the call."""
+        now = self._clock()
+        if decided.action == "allow":
+            self._allowed[decided.position] = decided, now
+            return
+        self._hold_calls()
+        self._hold_decided(decided, now)
+        self._writer.flush()
 
     def reveal(self, revealed: Revealed) -> None:
-        """Write that an upstream is shown personal data."""
-        self._write_calls()
+        """Have it written, as the call is sent, that an upstream is shown personal data."""
+        self._hold_calls()
         row = (
             revealed.position,
             name_kept(revealed.upstream),
             name_kept(revealed.kind),
             revealed.count,
         )
-        self._writer.insert(REVEAL, (*row, self._clock()), own_number)
+        self._writer.hold(REVEAL, (*row, self._clock()), own_number)
 
     def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
         """Have it written which tools there were, and the definitions that the model saw of us."""
@@ -161,12 +178,15 @@ class JournaledRun:
     def end(self, *, failure: str | None, reply: str) -> None:
         """Write how the run ended: the kind of failure if there was one, and what was replied."""
         self._on_end()
-        self._write_calls()
+        self._hold_calls()
+        for allowed in self._allowed.values():
+            self._hold_decided(*allowed)
         kept = text_kept(reply)
-        self._writer.insert(_END, (self._clock(), failure, *kept), own_number)
+        self._writer.hold(_END, (self._clock(), failure, *kept), own_number)
         if self._is_resumable and failure not in RESUMABLE:
             for statement in _SETTLED:
-                self._writer.insert(statement, (), own_number)
+                self._writer.hold(statement, (), own_number)
+        self._writer.flush()
         if kept[2] is not None:
             self._writer.count(own_number, "read", reply)
 
@@ -177,16 +197,25 @@ class JournaledRun:
             self._soon(self._write_calls)
 
     def _write_calls(self) -> None:
+        self._hold_calls()
+        self._writer.flush()
+
+    def _hold_calls(self) -> None:
         written, self._waiting = self._waiting, []
         self._write_readings()
         for call in written:
-            self._writer.insert(_CALL, call.row(), call.key)
+            if (allowed := self._allowed.pop(call.position, None)) is not None:
+                self._hold_decided(*allowed)
+            self._writer.hold(_CALL, call.row(), call.key)
             whole = call.whole()
             if whole is not None and self._has_room(call, len(whole)):
                 self._is_resumable = True
-                self._writer.insert(_WHOLE, (whole,), call.key)
+                self._writer.hold(_WHOLE, (whole,), call.key)
             for part, text in call.cut.items():
                 self._writer.count(call.key, part, text)
+
+    def _hold_decided(self, decided: Decided, now: float) -> None:
+        self._writer.hold(DECIDE, decision_row(decided, now), own_number)
 
     def _has_room(self, call: "JournaledCall", size: int) -> bool:
         """Whether an answer is kept whole: what was only read can be read again."""
@@ -202,7 +231,7 @@ class JournaledRun:
             del self._readings[:count]
             self._readings_written += count
             self._is_resumable = True
-            self._writer.insert(
+            self._writer.hold(
                 _CLOCK, (encode(readings),), lambda number: (number << CALLS_BITS) + first
             )
 
@@ -210,9 +239,9 @@ class JournaledRun:
 class JournaledCall:
     """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
 
-    __slots__ = ("_began", "_duration_s", "_error", "_outcome", "_raised", "_run", "_started_at",
-                 "answer", "arguments", "cut", "is_reading", "is_replayed", "position",
-                 "tool")  # fmt: skip
+    __slots__ = ("_arguments_text", "_began", "_duration_s", "_error", "_outcome", "_raised",
+                 "_run", "_started_at", "answer", "arguments", "cut", "is_reading", "is_replayed",
+                 "position", "tool")  # fmt: skip
 
     def __init__(
         self,
@@ -234,6 +263,7 @@ class JournaledCall:
         self.arguments = arguments
         self._started_at = started_at
         self._run = run
+        self._arguments_text = ""
         self._raised = ""
         self._outcome: Outcome = "ok"
         self._error: str | None = None
@@ -260,9 +290,9 @@ class JournaledCall:
         if not self.is_replayed:
             self._run.add(self)
 
-    def intend(self) -> None:
-        """Write down that it is about to be made."""
-        self._run.intend(self)
+    def send(self) -> None:
+        """Write down that it is about to be made, and all that came before."""
+        self._run.send(self)
 
     def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
         """Write down that it is about to show personal data: how many of each kind, never what."""
@@ -271,13 +301,19 @@ class JournaledCall:
                 Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
             )
 
+    @property
+    def arguments_text(self) -> str:
+        """Its arguments as JSON, once they do not change any more."""
+        self._arguments_text = self._arguments_text or as_json(self.arguments)
+        return self._arguments_text
+
     def key(self, number: int) -> int:
         """Return its key in the run of that number."""
         return (number << CALLS_BITS) + self.position
 
     def row(self) -> tuple[Any, ...]:
         """Return what is kept of it beside the key, in the order of the columns."""
-        arguments, answer = as_json(self.arguments), _NOTHING
+        arguments, answer = self.arguments_text, _NOTHING
         kept_arguments = text_kept(arguments)
         if kept_arguments[2] is not None:
             self.cut["written"] = tool_text(self.tool, arguments)

@@ -41,6 +41,8 @@ def name_kept(text: str) -> str:
 
 def text_kept(text: str, max_bytes: int = _TEXT_BYTES) -> tuple[str, int, str | None]:
     """Return what is kept of a text, the size of the whole, and its hash if that is not all."""
+    if len(text) <= max_bytes and text.isascii():
+        return text, len(text), None
     try:
         encoded = text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell

@@ -12,10 +12,13 @@ taken at its word: where nothing is said, only a rule that names `"unknown"` fit
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from toolfold.jsontypes import JsonObject
 from toolfold.policy.rules import BUILTIN, Action, Rule, fits_pattern
+
+_ABOUT: Final = "it is about this tool"
 
 
 class ToolFacts(NamedTuple):
@@ -56,16 +59,28 @@ class Decision(NamedTuple):
     why: str
 
 
-def decide(
-    policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1, *, tainted: str = ""
-) -> Decision:
-    """Decide about the `count`-th call of a tool in a run.
+class Ruling:
+    """What the rules of a policy say of one tool: those about others are left out."""
 
-    `tainted` says which argument holds what an untrusted upstream answered, if one does.
-    """
-    call = CallFacts(arguments, count, tainted)
-    decisions = [_first(rules, tool, call) for rules in ((*policy.user, *BUILTIN), *policy.layers)]
-    return max(decisions, key=lambda decision: decision.action)
+    def __init__(self, policy: Policy, tool: ToolFacts) -> None:
+        self._layers = [
+            [(rule, f"by {rule}") for rule in rules if _is_about(rule, tool)[0]]
+            for rules in ((*policy.user, *BUILTIN), *policy.layers)
+        ]
+
+    def decide(self, arguments: JsonObject, count: int = 1, *, tainted: str = "") -> Decision:
+        """Decide about the `count`-th call of the tool in a run.
+
+        `tainted` says which argument holds what an untrusted upstream answered, if one does.
+        """
+        call = CallFacts(arguments, count, tainted)
+        decisions = [_first(layer, call) for layer in self._layers]
+        return max(decisions, key=_strictness)
+
+
+def decide(policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1) -> Decision:
+    """Decide about the `count`-th call of a tool in a run."""
+    return Ruling(policy, tool).decide(arguments, count)
 
 
 def is_always_denied(policy: Policy, tool: ToolFacts) -> bool:
@@ -87,25 +102,27 @@ def explain(
     yield f"{tool.name}: {decision.action.name.lower()}, {decision.why}"
 
 
-def _first(rules: Sequence[Rule], tool: ToolFacts, call: CallFacts) -> Decision:
-    for rule in rules:
-        is_fit, why = _fit(rule, tool, call)
+def _first(rules: Sequence[tuple[Rule, str]], call: CallFacts) -> Decision:
+    for rule, named in rules:
+        is_fit, why = _holds(rule, call)
         if is_fit:
-            return Decision(rule.action, rule, f"by {rule} ({why})")
+            return Decision(rule.action, rule, f"{named} ({why})")
     return Decision(Action.ALLOW, None, "no rule fits")
 
 
 def _fit(rule: Rule, tool: ToolFacts, call: CallFacts) -> tuple[bool, str]:
     is_about, why = _is_about(rule, tool)
-    if not is_about:
-        return False, why
+    return _holds(rule, call) if is_about else (False, why)
+
+
+def _holds(rule: Rule, call: CallFacts) -> tuple[bool, str]:
+    """Whether a call is as a rule says, of a tool that the rule is about."""
     if rule.more_than is not None and call.count <= rule.more_than:
         return False, f"it is call {call.count} of this run"
     if rule.tainted and not call.tainted:
         return False, "nothing in its arguments is known to be an untrusted upstream's"
-    why = call.tainted if rule.tainted else why
     if rule.when is None:
-        return True, why
+        return True, call.tainted if rule.tainted else _ABOUT
     truth = rule.when.holds_for(call.arguments)
     if truth is None:
         return rule.action is not Action.ALLOW, "its condition cannot be told from these arguments"
@@ -125,7 +142,7 @@ def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
         if said not in truths and not (means_no and False in truths):
             words = {True: "yes", False: "no", None: "not said"}
             return False, f"{name} is {words[said]}"
-    return True, "it is about this tool"
+    return True, _ABOUT
 
 
 def _fits_any(names: Sequence[str], patterns: Sequence[str]) -> bool:
@@ -142,3 +159,6 @@ def _is_denied_by(rules: Sequence[Rule], tool: ToolFacts) -> bool:
         if not is_conditional:
             return True
     return False
+
+
+_strictness: Final = attrgetter("action")

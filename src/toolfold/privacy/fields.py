@@ -40,7 +40,7 @@ Path = tuple[str, ...]
 ITEM: Final = "[]"
 _ROOT: Final = "$"
 _MOST_KEY_CHARS: Final = 80
-_MOST_DECISIONS: Final = 10_000
+_MOST_FIELDS: Final = 10_000
 _MOST_SIBLINGS: Final = 200
 _FEWEST_PHONE_DIGITS: Final = 5
 _FULL_NAME: Final = re.compile(
@@ -69,31 +69,67 @@ class FieldRules:
         """
         self._rules = [(_parsed(rule), rule.kind) for rule in rules]
         self._has_builtin = has_builtin
-        self._decided: dict[tuple[Path, str | None], tuple[bool, str | None]] = {}
         self.kinds = frozenset(kind for _, kind in self._rules if kind) | frozenset(
             BY_KIND if has_builtin else ()
         )
+        self.room = _MOST_FIELDS
+        """How many more fields can be remembered."""
+        self.root = Field(self)
+        """All of an answer, from which one comes to its fields."""
 
-    def decide(self, path: Path, siblings: Collection[str]) -> tuple[bool, str | None]:
+    def decide(self, path: Path, told: str | None) -> tuple[bool, str | None]:
         """Return whether a rule fits the field at `path`, and the kind that it gives.
 
-        The last of `path` is the field's key, and `siblings` are the keys of its object.
+        `told` is the kind that what stands around it says.
         """
-        question = (path, told := _told_by(path, siblings))
-        answer = self._decided.get(question)
-        if answer is None:
-            answer = self._decide(path, told)
-            if len(self._decided) < _MOST_DECISIONS:
-                self._decided[question] = answer
-        return answer
-
-    def _decide(self, path: Path, told: str | None) -> tuple[bool, str | None]:
         written = tuple(each if each == ITEM else key_form(each) for each in path)
         for pattern, kind in self._rules:
             if _fits(pattern, written):
                 return True, kind
         kind = (told or _builtin_kind(written[-1])) if self._has_builtin else None
         return kind is not None, kind
+
+
+class Field:
+    """A place in answers, and what rules say of it: decided once, since rows are alike."""
+
+    __slots__ = ("_below", "_items", "_rules", "is_decided", "kind", "path")
+
+    def __init__(self, rules: FieldRules, path: Path = (), told: str | None = None) -> None:
+        self._rules = rules
+        self._below: dict[str | tuple[str, str | None], Field] = {}
+        self._items: Field | None = None
+        self.path = path
+        self.is_decided, self.kind = rules.decide(path, told) if path else (False, None)
+
+    def below(self, key: str, siblings: Collection[str]) -> "Field":
+        """Return the field of a key; `siblings` are all keys of its object."""
+        field = self._below.get(key)
+        if field is not None:
+            return field
+        path = (*self.path, key)
+        if key_form(key) not in _SAYING_LITTLE:
+            return self._made(key, path, None)
+        told = _told_by(path, siblings)
+        return self._below.get((key, told)) or self._made((key, told), path, told)
+
+    def _made(
+        self, question: str | tuple[str, str | None], path: Path, told: str | None
+    ) -> "Field":
+        field = Field(self._rules, path, told)
+        if self._rules.room > 0:
+            self._rules.room -= 1
+            self._below[question] = field
+        return field
+
+    @property
+    def items(self) -> "Field":
+        """The items of a list that stands here."""
+        items = self._items or Field(self._rules, (*self.path, ITEM))
+        if self._items is None and self._rules.room > 0:
+            self._rules.room -= 1
+            self._items = items
+        return items
 
 
 def _builtin_kind(key: str) -> str | None:
@@ -143,10 +179,8 @@ def key_form(key: str) -> str:
 
 
 def _told_by(path: Path, siblings: Collection[str]) -> str | None:
-    """Return the kind that what stands around gives to a field whose own key says too little."""
+    """Return the kind that what stands around gives to a field whose own key says little."""
     key = key_form(path[-1])
-    if key not in _SAYING_LITTLE:
-        return None
     above = next((key_form(each) for each in reversed(path[:-1]) if each != ITEM), "")
     if key in NAME_PARTS:
         return "NAME" if above in NAME_KEYS else None

@@ -1,12 +1,12 @@
 """What of a JSON value can be concealed: its keys, texts and numbers, piece by piece. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, JsonObject
 from toolfold.privacy.book import Hidden, Scalar
-from toolfold.privacy.fields import ITEM, LIKELY_NAME, FieldRules, Path, is_plausible
+from toolfold.privacy.fields import LIKELY_NAME, Field, FieldRules, is_plausible
 from toolfold.privacy.placeholders import LITERAL, find_placeholders
 from toolfold.privacy.revealing import MAX_DEPTH, too_deep
 from toolfold.privacy.spans import Span
@@ -15,11 +15,8 @@ _MOST_CLEAN: Final = 20_000
 _SHORT: Final = 200
 
 
-class Piece(NamedTuple):
-    """A key, a text or a number, and the kind that a field rule gives it."""
-
-    value: Scalar
-    kind: str | None
+Piece: TypeAlias = tuple[Scalar, str | None]
+"""A key, a text or a number, and the kind that a field rule gives it."""
 
 
 class Plan(NamedTuple):
@@ -31,26 +28,31 @@ class Plan(NamedTuple):
 
 
 class Clean:
-    """Pieces in which nothing is found. It is forgotten when there is more to be found."""
+    """Texts in which nothing is found. It is forgotten when there is more to be found.
+
+    No numbers: 1 and 1.0 are equal, and what is written of them is not.
+    """
 
     def __init__(self) -> None:
         self._held: tuple[object, set[Piece]] = None, set()
 
-    def pieces(self, state: object) -> set[Piece]:
+    def texts(self, state: object) -> set[Piece]:
         """Return those that are known in a state."""
-        held, pieces = self._held
+        held, texts = self._held
         if held != state:
-            pieces = set()
-            self._held = state, pieces
-        return pieces
+            texts = set()
+            self._held = state, texts
+        return texts
 
-    def add(self, clean: set[Piece], pieces: list[Piece], plans: list[Plan]) -> None:
+    def add(self, clean: set[Piece], planned: Mapping[Piece, Plan]) -> None:
         """Remember what turned out to be clean, of what is short and comes again."""
         if len(clean) > _MOST_CLEAN:
             clean.clear()
-        for piece, plan in zip(pieces, plans, strict=True):
-            if not plan.hidden and (not isinstance(piece.value, str) or len(piece.value) < _SHORT):
-                clean.add(piece)
+        clean.update(
+            piece
+            for piece, plan in planned.items()
+            if not plan.hidden and len(str(piece[0])) < _SHORT
+        )
 
 
 def hidden_of(piece: Piece, spans: list[Span]) -> tuple[Hidden, ...]:
@@ -75,24 +77,37 @@ def look_alikes(text: str, spans: list[Span], kinds: Collection[str]) -> list[Sp
     return alike
 
 
-def pieces_of(value: Json, path: Path, kind: str | None, rules: FieldRules) -> Iterator[Piece]:
-    """Yield what can be concealed, in the order in which `rebuilt` asks for it."""
-    if len(path) > MAX_DEPTH:
+def pieces_of(value: Json, rules: FieldRules) -> list[Piece]:
+    """Return what can be concealed, in the order in which `rebuilt` asks for it."""
+    pieces: list[Piece] = []
+    _gather(value, rules.root, None, pieces)
+    return pieces
+
+
+def _gather(value: Json, field: Field, inherited: str | None, pieces: list[Piece]) -> None:
+    if len(field.path) > MAX_DEPTH:
         raise too_deep()
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield Piece(key, None)
-            here = (*path, key)
-            is_decided, below = rules.decide(here, value)
-            inherited = None if kind == LIKELY_NAME else kind
-            yield from pieces_of(each, here, below if is_decided else inherited, rules)
-    elif isinstance(value, list):
-        for each in value:
-            yield from pieces_of(each, (*path, ITEM), kind, rules)
+    kind = field.kind if field.is_decided else inherited
+    if isinstance(value, dict | list):
+        _gather_below(value, field, kind, pieces)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         if kind == LIKELY_NAME:
             kind = "NAME" if is_plausible(kind, value) else None
-        yield Piece(value, kind)
+        pieces.append((value, kind))
+
+
+def _gather_below(
+    value: JsonObject | list[Json], field: Field, kind: str | None, pieces: list[Piece]
+) -> None:
+    if isinstance(value, list):
+        items = field.items
+        for each in value:
+            _gather(each, items, kind, pieces)
+        return
+    kind = None if kind == LIKELY_NAME else kind
+    for key, each in value.items():
+        pieces.append((key, None))
+        _gather(each, field.below(key, value), kind, pieces)
 
 
 def rebuilt(value: Json, written: Iterator[Scalar]) -> Json:

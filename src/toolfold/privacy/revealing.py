@@ -141,6 +141,19 @@ class Revealing:
             )
 
 
+def may_hold_placeholders(value: Json, depth: int = 0) -> bool:
+    """Whether there may be placeholders in a value, or it is too deep to tell."""
+    if isinstance(value, str):
+        return "[" in value
+    if isinstance(value, dict):
+        return depth >= MAX_DEPTH or any(
+            "[" in key or may_hold_placeholders(each, depth + 1) for key, each in value.items()
+        )
+    if isinstance(value, list):
+        return depth >= MAX_DEPTH or any(may_hold_placeholders(each, depth + 1) for each in value)
+    return False
+
+
 def _is_within_word(text: str, place: int) -> bool:
     around = text[max(0, place - 1) : place + 1]
     return 0 < place < len(text) and _WORD.fullmatch(around) is not None

@@ -1,6 +1,7 @@
 """Conceal personal data in JSON values, and reveal it again."""
 
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 from threading import Lock
 from typing import Final, Protocol
 
@@ -149,15 +150,26 @@ class Vault:
     def _plans(
         self, value: Json, fields: FieldRules | None, again: Collection[Hidden]
     ) -> list[Plan]:
+        """Return a plan for each piece of a value; none at all if nothing of it is concealed."""
         rules = fields or _BUILTIN_RULES
-        pieces = list(pieces_of(value, (), None, rules))
-        clean = self._clean.pieces((self._book.state, rules.kinds)) if not again else None
-        if clean is not None and clean.issuperset(pieces):
+        pieces = pieces_of(value, rules)
+        clean = set() if again else self._clean.texts((self._book.state, rules.kinds))
+        fresh = [piece for piece in pieces if piece not in clean]
+        if not fresh:
             return []
-        plans = self._plan(pieces, rules.kinds | self._kinds, Sought(again))
-        if clean is not None:
-            self._clean.add(clean, pieces, plans)
-        return plans
+        found, has_learned = self._find(fresh)
+        # What was found may stand in the others as well.
+        looked = pieces if has_learned else found
+        kinds, sought = rules.kinds | self._kinds, Sought(again)
+        planned = {
+            piece: self._planned(piece, found.get(piece, []), kinds, sought)
+            for piece in looked
+            if isinstance(piece[0], str)
+        }
+        if not again:
+            self._clean.add(clean, planned)
+        plans = [planned.get(piece) or self._other(piece, sought) for piece in pieces]
+        return plans if any(plan.hidden for plan in plans) else []
 
     def _revealed(self, value: Json, allowed_kinds: Collection[str] | None) -> Revealed:
         return Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
@@ -180,43 +192,45 @@ class Vault:
         known = self._book.kinds
         return self._own_kinds if known <= self._own_kinds else self._own_kinds | known
 
-    def _plan(self, pieces: list[Piece], kinds: Collection[str], sought: Sought) -> list[Plan]:
-        """Say what is concealed of each piece: first what is found, then where else that stands.
+    def _find(self, pieces: Iterable[Piece]) -> tuple[dict[Piece, list[Span]], bool]:
+        """Return what is found in texts, and whether there is anything to look for elsewhere.
 
         Rows have the same keys over and over, so equal texts are looked at once.
         """
         found: dict[Piece, list[Span]] = {}
+        has_learned = False
         for piece in pieces:
-            if isinstance(piece.value, str) and piece not in found:
+            if isinstance(piece[0], str) and piece not in found:
                 found[piece] = self._found(piece)
             for hidden in hidden_of(piece, found.get(piece, [])):
                 self._book.learn(hidden)
-        planned = {
-            piece: self._planned(piece, [*spans, *sought.find(str(piece.value))], kinds)
-            for piece, spans in found.items()
-        }
-        return [planned.get(piece) or self._numbered(piece, sought) for piece in pieces]
+                has_learned = True
+        return found, has_learned
 
     def _found(self, piece: Piece) -> list[Span]:
-        value, kind = str(piece.value), piece.kind
+        value, kind = str(piece[0]), piece[1]
         if kind is not None and is_plausible(kind, value):
             return [Span(kind, 0, len(value))]
         return self._detectors.find(value)
 
-    def _planned(self, piece: Piece, found: list[Span], kinds: Collection[str]) -> Plan:
-        value = str(piece.value)
-        if len(found) == 1 and found[0][1:] == (0, len(value)):
-            return Plan(value, tuple(found), hidden_of(piece, found))
-        spans = merge([*found, *self._book.known.find(value)], self._detectors.rank)
-        spans = sorted([*spans, *look_alikes(value, spans, kinds)], key=lambda span: span.start)
+    def _planned(
+        self, piece: Piece, found: list[Span], kinds: Collection[str], sought: Sought
+    ) -> Plan:
+        value = str(piece[0])
+        spans = [*found, *sought.find(value)]
+        if len(spans) != 1 or spans[0][1:] != (0, len(value)):
+            spans = merge([*spans, *self._book.known.find(value)], self._detectors.rank)
+            spans = sorted([*spans, *look_alikes(value, spans, kinds)], key=_start)
         return Plan(value, tuple(spans), hidden_of(piece, spans))
 
-    def _numbered(self, piece: Piece, sought: Sought) -> Plan:
+    def _other(self, piece: Piece, sought: Sought) -> Plan:
+        """Return the plan of a number, or of a text that is clean."""
         value, kind = piece
-        assert not isinstance(value, str)  # noqa: S101
+        if isinstance(value, str):
+            return Plan(value, (), ())
         if not is_plausible(kind, value):
             kind = self._book.kind_of_number(value) or sought.kind_of(value)
-        return Plan(value, (), hidden_of(Piece(value, kind), []))
+        return Plan(value, (), hidden_of((value, kind), []))
 
     def _written(self, plan: Plan) -> Scalar:
         placeholders = [str(self._book.placeholder_of(each)) for each in plan.hidden]
@@ -229,4 +243,5 @@ class Vault:
         return "".join((*parts, plan.value[position:]))
 
 
+_start: Final = attrgetter("start")
 _BUILTIN_RULES: Final = FieldRules()

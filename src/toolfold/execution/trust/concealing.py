@@ -1,7 +1,7 @@
 """Personal data at the border: real values go out to upstreams, placeholders come in."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from toolfold.execution.trust.covering import MOST_BYTES, Chunks, covered
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.privacy.book import Hidden
 from toolfold.privacy.fields import FieldRule, FieldRules
+from toolfold.privacy.revealing import may_hold_placeholders
 from toolfold.privacy.vault import Vault
 from toolfold.privacy.vaults import Vaults
 
@@ -102,15 +103,18 @@ class Concealing:
         """
         if not self._privacy.is_on or not self._privacy.is_upstream(server):
             return Outgoing(arguments)
+        vault = self._opened or await self._vault()
+        if not may_hold_placeholders(arguments):
+            return Outgoing(arguments)
         allowed = self._privacy.receives(server)
-        vault = await self._vault()
         revealed = vault.reveal_known(arguments, allowed_kinds=allowed)
         if revealed is None:
             reveal = partial(vault.reveal, arguments, allowed_kinds=allowed)
             revealed = await anyio.to_thread.run_sync(reveal)
         if revealed.refused:
             raise _refused(name, server, revealed.refused)
-        self._unknown |= dict.fromkeys(revealed.unknown, name)
+        if revealed.unknown:
+            self._unknown |= dict.fromkeys(revealed.unknown, name)
         assert isinstance(revealed.value, dict)  # noqa: S101
         return Outgoing(revealed.value, revealed.revealed, revealed.unfindable)
 
@@ -133,16 +137,21 @@ class Concealing:
         """
         if not self.covers(server, sent):
             return value
-        vault = await self._vault()
-        conceal = self._concealer(sent)
-        lined = isinstance(value, str) and "\n" in value and ("{" in value or "[" in value)
-        with _told(server):
-            sought = sum(len(str(each.value)) for each in sent.unfindable) if sent else 0
-            if size + sought <= _SHORT_CHARS and not lined:
-                is_known, concealed = vault.conceal_known(value, **conceal.keywords)
+        vault = self._opened or await self._vault()
+        again = sent.unfindable if sent else ()
+        try:
+            if _is_soon_done(value, size, again):
+                is_known, concealed = vault.conceal_known(
+                    value, fields=self._privacy.rules, again=again
+                )
                 if is_known:
                     return _unwrapped(concealed)
-            return await anyio.to_thread.run_sync(_concealed, conceal, value)
+            return await anyio.to_thread.run_sync(_concealed, self._concealer(sent), value)
+        except ToolfoldError as error:
+            raise ToolFailed(
+                f"{server} was called, and its answer could not be concealed, so nobody gets it: "
+                f"{error}"
+            ) from error
 
     def keep(self, server: str, keep: Keep, sent: "Outgoing | None" = None) -> Keep:
         """Return who takes what is no value, concealed where that can be."""
@@ -258,6 +267,14 @@ class _Covering:
         return _Opaque(await self._keep.large(tool, told))
 
 
+def _is_soon_done(value: Json, size: int, again: tuple[Hidden, ...]) -> bool:
+    """Whether a value is short, and no text of lines that are JSON each."""
+    sought = sum(len(str(each.value)) for each in again) if again else 0
+    if size + sought > _SHORT_CHARS:
+        return False
+    return not (isinstance(value, str) and "\n" in value and ("{" in value or "[" in value))
+
+
 def _concealed(conceal: Callable[[Json], Json], value: Json) -> Json:
     if isinstance(value, str):
         return b"".join(covered(lambda: [value.encode("utf-8", "replace")], conceal)).decode()
@@ -272,17 +289,6 @@ def _unwrapped(value: Any) -> Json:
         return [each.value if isinstance(each, _Opaque) else each for each in value]
     answer: Json = value
     return answer
-
-
-@contextmanager
-def _told(server: str) -> Iterator[None]:
-    try:
-        yield
-    except ToolfoldError as error:
-        raise ToolFailed(
-            f"{server} was called, and its answer could not be concealed, so nobody gets it: "
-            f"{error}"
-        ) from error
 
 
 def _refused(path: str, server: str, refused: tuple[str, ...]) -> Denied:

@@ -39,7 +39,7 @@ from toolfold.journal.decisions import Action as DecidedAction
 from toolfold.journal.decisions import Decided
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
-from toolfold.policy.decide import Decision, Policy, ToolFacts, decide, is_always_denied
+from toolfold.policy.decide import Decision, Policy, Ruling, ToolFacts, decide, is_always_denied
 from toolfold.policy.files import PolicyFiles
 from toolfold.policy.rules import BUILTIN, Action
 
@@ -113,6 +113,7 @@ class Guard:
         self._policy = policy
         self._approvals = approvals
         self._run = run
+        self._rulings: dict[ToolFacts, Ruling] = {}
         self._counts: Counter[str] = Counter()
         self._made: Counter[str] = Counter()
         self._tools: dict[str, _Asked] = {}
@@ -163,7 +164,10 @@ class Guard:
 
     def _decide(self, tool: ToolFacts, sent: JsonObject, tainted: str) -> Decision:
         self._counts[tool.name] += 1
-        return decide(self._policy, tool, sent, self._counts[tool.name], tainted=tainted)
+        ruling = self._rulings.get(tool)
+        if ruling is None:
+            ruling = self._rulings[tool] = Ruling(self._policy, tool)
+        return ruling.decide(sent, self._counts[tool.name], tainted=tainted)
 
     async def _until_thawed(self) -> None:
         """Begin nothing while the run is being frozen, which ends it."""
@@ -201,7 +205,7 @@ class Guard:
                 rule=shown_rule(decision.why),
                 action=action,
                 by="user" if is_user else "policy",
-                arguments_sha256=_hash(arguments),
+                arguments_sha256="" if action == "allow" else _hash(arguments),
             )
         )
 
