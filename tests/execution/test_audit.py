@@ -34,7 +34,7 @@ from toolfold.journal import runsdb
 from toolfold.journal.audit.chain import read_signer
 from toolfold.journal.audit.head import Head, head_path, last_entry, read_head
 from toolfold.journal.audit.verifying import Verified
-from toolfold.journal.decisions import happened
+from toolfold.journal.decisions import Revealed, happened
 from toolfold.journal.runs import Origin
 
 ONE = 1 << 32
@@ -123,18 +123,39 @@ def test_a_journal_that_was_deleted_is_missed(path: Path) -> None:
     assert "entries 5 to 6, the last ones, are missing" in fault(path)
 
 
-def test_what_is_allowed_is_there_for_others_before_the_call_is_made(path: Path) -> None:
+def test_what_is_not_allowed_is_there_for_others_at_once_and_the_rest_with_its_call(
+    path: Path,
+) -> None:
+    def decisions() -> list[str]:
+        with closing(sqlite3.connect(path)) as other:
+            return [action for (action,) in other.execute("SELECT action FROM decisions")]
+
     with opened(path) as journal, journal.begin(Origin(), "code") as run:
-        run.decide(replace(DECIDED, action="allow", by="policy"))
         with run.call("crm.delete", {"number": 1}) as call:
+            run.decide(replace(DECIDED, position=call.position, action="allow", by="policy"))
             call.send()
-            with closing(sqlite3.connect(path)) as other:
-                (decisions,) = other.execute("SELECT count(*) FROM decisions").fetchone()
-                (intents,) = other.execute("SELECT count(*) FROM intents").fetchone()
+        assert decisions() == ["allow"]
+        run.decide(replace(DECIDED, position=2, action="deny", by="policy"))
+        assert decisions() == ["allow", "deny"]
+        run.decide(replace(DECIDED, position=3, action="allow", by="policy"))
         run.end(failure=None, reply="")
 
-    assert (decisions, intents) == (1, 1)
+    assert decisions() == ["allow", "deny", "allow"]
     assert check(path).fault is None
+
+
+def test_a_call_is_there_for_others_before_it_is_made_unless_it_only_reads(path: Path) -> None:
+    with opened(path) as journal, journal.begin(Origin(), "code") as run:
+        for is_reading in (True, False):
+            with run.call("crm.call", {"number": 1}) as call:
+                call.is_reading = is_reading
+                run.reveal(Revealed(position=call.position, upstream="crm", kind="EMAIL", count=1))
+                call.send()
+                with closing(sqlite3.connect(path)) as other:
+                    (intents,) = other.execute("SELECT count(*) FROM intents").fetchone()
+                    (reveals,) = other.execute("SELECT count(*) FROM reveals").fetchone()
+                assert (intents, reveals) == ((0, 1) if is_reading else (1, 2))
+        run.end(failure=None, reply="")
 
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[str]":

@@ -1,19 +1,22 @@
 """Start a server as a program and speak with it by lines, on its standard input and output.
 
 The SDK's own client copies a long line anew with each piece of it that arrives, and takes lines of
-any length. Programs are started and ended here as there: in a group of their own, with few
+any length; and each message passes two tasks on its way. Here it is written and read where it is
+sent and awaited. Programs are started and ended as there: in a group of their own, with few
 variables of ours, and asked to end by the end of their input before they are made to.
 """
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TextIO
+from types import TracebackType
+from typing import Final, TextIO, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-from anyio.abc import AsyncResource, Process
+from anyio.abc import AsyncResource, ByteReceiveStream, ByteSendStream, Process
 from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
@@ -23,7 +26,8 @@ from toolfold.catalog.messagelines import Lines, TooLong, parse_message
 
 _log = logging.getLogger(__name__)
 
-_FLUSH_S: Final = 0.5
+_SideT = TypeVar("_SideT", bound="_Side")
+
 _GRACE_S: Final = 2.0
 _POLL_S: Final = 0.01
 _GONE: Final = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
@@ -37,11 +41,13 @@ async def stdio_streams(
     lines: Lines,
     fold: Callable[[Spool], bytes],
     on_too_long: Callable[[], None],
-) -> AsyncIterator[tuple[Any, Any]]:
+    on_gone: Callable[[], None],
+) -> AsyncIterator[tuple["Heard", "Told"]]:
     """Run a program for the length of this context; yield the streams that the SDK's client uses.
 
     Of very long lines that is passed on which `fold` makes of them. One that is longer than `lines`
-    allow is told to `on_too_long`, and ends the stream.
+    allow is told to `on_too_long`, and ends the stream. A program that listens no more is told to
+    `on_gone`: it may live on, and would never answer.
 
     Raises:
         OSError: It cannot be started.
@@ -53,89 +59,148 @@ async def stdio_streams(
         cwd=program.cwd,
         start_new_session=True,
     )
-    # Nothing is awaited until the tasks are there: a cancellation would leave the program running.
-    talk = _Talk(process, lines, fold, on_too_long)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(talk.hear)
-        tasks.start_soon(talk.tell)
-        try:
-            yield talk.heard, talk.told
-        finally:
-            with anyio.CancelScope(shield=True):
-                await talk.end()
-            tasks.cancel_scope.cancel()
+    # Nothing is awaited before this: a cancellation would leave the program running.
+    try:
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        yield (
+            Heard(process.stdout, lines, fold, on_too_long),
+            Told(process.stdin, on_gone),
+        )
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
 
 
-class _Talk:
-    """What passes between the session and one program."""
+class _Side:
+    """One of the two streams, closed by whoever uses it."""
+
+    is_closed = False
+
+    async def aclose(self) -> None:
+        """Use it no more. The program itself is ended with the context that runs it."""
+        self.is_closed = True
+
+    async def __aenter__(self: _SideT) -> _SideT:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class Heard(_Side):
+    """What a program says, message by message."""
 
     def __init__(
         self,
-        process: Process,
+        stdout: ByteReceiveStream,
         lines: Lines,
         fold: Callable[[Spool], bytes],
         on_too_long: Callable[[], None],
     ) -> None:
-        assert process.stdin is not None  # noqa: S101
-        assert process.stdout is not None  # noqa: S101
-        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+        self._stdout = stdout
         self._lines = lines
         self._fold = fold
         self._on_too_long = on_too_long
-        self._hearing, self.heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
-        self.told, self._telling = anyio.create_memory_object_stream[SessionMessage]()
-        self._is_told = anyio.Event()
+        self._arrived: deque[bytes | Spool] = deque()
+        self._is_over = False
 
-    async def hear(self) -> None:
-        """Pass on what the program says. Once nobody listens, read on, or it could not end."""
-        try:
-            async with self._hearing:
-                with suppress(*_GONE):
-                    await self._pass_on()
-        finally:
-            with anyio.CancelScope(shield=True), suppress(*_GONE):
-                while True:
-                    await self._stdout.receive()
+    def __aiter__(self) -> "Heard":
+        return self
 
-    async def _pass_on(self) -> None:
+    async def __anext__(self) -> SessionMessage | Exception:
         try:
-            while True:
-                for line in self._lines.feed(await self._stdout.receive()):
-                    if isinstance(line, Spool):
-                        line = await anyio.to_thread.run_sync(self._fold, line)
-                    await self._hearing.send(parse_message(line))
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message, or why a line is none.
+
+        Raises:
+            EndOfStream: It says no more.
+        """
+        while not self._arrived:
+            if self._is_over:
+                raise anyio.EndOfStream
+            await self._hear()
+        line = self._arrived.popleft()
+        if isinstance(line, Spool):
+            line = await anyio.to_thread.run_sync(self._fold, line)
+        return parse_message(line)
+
+    async def _hear(self) -> None:
+        try:
+            self._arrived.extend(self._lines.feed(await self._stdout.receive()))
         except TooLong:
+            self._is_over = True
             self._on_too_long()
-
-    async def tell(self) -> None:
-        """Send what the session says."""
-        try:
-            async with self._telling:
-                async for each in self._telling:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await self._stdin.send(text.encode("utf-8", "replace") + b"\n")
         except _GONE:
-            await self._hearing.aclose()  # it may live on, and would never answer
-        finally:
-            self._is_told.set()
+            self._is_over = True
 
-    async def end(self) -> None:
-        """Send what is still to be sent, end the program, and leave nothing open."""
-        self.heard.close()
-        self.told.close()
-        with anyio.move_on_after(_FLUSH_S):
-            await self._is_told.wait()
-        await _close(self._stdin)
-        if not await _has_ended(self._process):
-            _log.info("Process %d does not end with its input: it is made to.", self._process.pid)
-        await terminate_posix_process_tree(self._process, _GRACE_S)
-        if not await _has_ended(self._process):
-            _log.warning("Process %d cannot be ended.", self._process.pid)
-        await _close(self._stdout)
-        _let_go(self._process)
-        self._hearing.close()
-        self._telling.close()
-        await anyio.lowlevel.checkpoint()  # both tasks see that, and end by themselves
+
+class Told(_Side):
+    """What a program is told."""
+
+    def __init__(self, stdin: ByteSendStream, on_gone: Callable[[], None]) -> None:
+        self._stdin = stdin
+        self._on_gone = on_gone
+        self._turn = anyio.Lock()
+        """Who waits for it, because the program does not listen, has written nothing yet."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message.
+
+        Raises:
+            BrokenResourceError: The program does not listen any more.
+            ClosedResourceError: The stream was closed.
+        """
+        if self.is_closed:
+            raise anyio.ClosedResourceError
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        await self._have_turn()
+        try:
+            await self._stdin.send(text.encode("utf-8", "replace") + b"\n")
+        except _GONE as error:
+            self._on_gone()
+            raise anyio.BrokenResourceError from error
+        finally:
+            self._turn.release()
+
+    async def _have_turn(self) -> None:
+        try:
+            self._turn.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._turn.acquire()
+
+
+async def _end(process: Process) -> None:
+    """End a program, and leave nothing open."""
+    assert process.stdin is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101
+    async with anyio.create_task_group() as reading:
+        reading.start_soon(_read_on, process.stdout)
+        await _close(process.stdin)
+        if not await _has_ended(process):
+            _log.info("Process %d does not end with its input: it is made to.", process.pid)
+        await terminate_posix_process_tree(process, _GRACE_S)
+        if not await _has_ended(process):
+            _log.warning("Process %d cannot be ended.", process.pid)
+        reading.cancel_scope.cancel()
+    await _close(process.stdout)
+    _let_go(process)
+
+
+async def _read_on(stdout: ByteReceiveStream) -> None:
+    """Read what nobody listens to any more: a program that cannot write does not end."""
+    with suppress(*_GONE):
+        while True:
+            await stdout.receive()
 
 
 async def _has_ended(process: Process) -> bool:

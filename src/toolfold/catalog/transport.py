@@ -111,6 +111,7 @@ class Line:
             lines=Lines(sizes.line_bytes, sizes.result_bytes, self._parts.spool),
             fold=self._parts.fold,
             on_too_long=self._overflow,
+            on_gone=self._on_end,
         )
 
     def _open_log(self) -> TextIO:
