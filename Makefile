@@ -42,6 +42,8 @@ check: setup ## format, lint, types, layers
 	@echo "check: format"; .venv/bin/ruff format --check --quiet .
 	@echo "check: lint"; .venv/bin/ruff check --quiet .
 	@echo "check: types"; .venv/bin/mypy --no-error-summary
+	@MYPYPATH=src:bench:bench/workers:tests .venv/bin/mypy --config-file= --no-error-summary \
+		--check-untyped-defs --ignore-missing-imports bench/*.py bench/workers/*.py
 	@echo "check: layers"; report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 
 bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) ## measure, and write the ratios that are committed

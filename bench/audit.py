@@ -41,7 +41,7 @@ def without_log(journal: Journal) -> Iterator[None]:
     connection, seal = rows.opened.connection, rows._seal  # noqa: SLF001
     for kind in AUDITED:
         connection.execute(f"DROP TRIGGER audit_{kind}")
-    rows._seal = lambda _: None  # type: ignore[method-assign]  # noqa: SLF001
+    rows._seal = lambda opened: None  # type: ignore[method-assign]  # noqa: SLF001
     yield
     for kind in AUDITED:
         connection.execute(trigger(kind))
@@ -97,7 +97,7 @@ async def measure_runs(directory: Path, pairs: int) -> float:
     """Print the ratio of the times of runs, and return it."""
     side = Stage(ROOT / ".tools", directory).side("side")
     environ = {"PATH": os.environ["PATH"], "HOME": str(directory), "TOOLFOLD_HOME": str(directory)}
-    config = load_config(cwd=directory, environ=environ, config_file=str(side.config))
+    config = load_config(cwd=directory, environ=environ, config_file=side.config)
     plain: list[float] = []
     logged: list[float] = []
     async with running_shared(config) as shared, running_app(config, shared) as app:

@@ -275,7 +275,8 @@ def _print_tokens(world: World) -> int:
 def _asked(
     world: World, calls: list[tuple[str, dict[str, Any]]]
 ) -> tuple[list[Asked], list[CompactMemory]]:
-    asked, found = [], []
+    asked: list[Asked] = []
+    found: list[CompactMemory] = []
     for verb, arguments in calls:
         answer = world.ask(verb, **arguments)
         memories = tuple(

@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 
 from toolfold.journal.accounts import read_accounts
+from toolfold.journal.books import Books
 from toolfold.journal.runsdb import open_for_reading
 
 sys.path.insert(0, str(Path(__file__).parent / "workers"))
@@ -26,19 +27,14 @@ MOST = 1.05
 ANSWER = {"name": "Ada", "facts": ["a fact of some length"] * 5}
 
 
-class Silence:
+class Silence(Books):
     """Books that nothing is written into."""
-
-    is_empty = True
 
     def count(self, *_: Any) -> None:
         """Forget it."""
 
     def offer(self, *_: Any) -> None:
         """Forget it."""
-
-    def settle(self) -> None:
-        """Do nothing."""
 
 
 async def measure(directory: Path, pairs: int) -> int:
@@ -47,10 +43,10 @@ async def measure(directory: Path, pairs: int) -> int:
 
     ratios, times = [], []
     async with null_runtime(directory, ANSWER) as (runtime, journal):
-        books = journal._books  # noqa: SLF001
+        books, silence = journal._books, Silence(directory)  # noqa: SLF001
         for turn in range(pairs + 1):
             taken = {}
-            order = [books, Silence()] if turn % 2 else [Silence(), books]
+            order = [books, silence] if turn % 2 else [silence, books]
             for each in order:
                 journal._books = each  # noqa: SLF001
                 started = time.perf_counter()

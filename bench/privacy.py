@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from discovery import DATA
 from stage import ROOT
 
+from toolfold.jsontypes import Json
 from toolfold.privacy.detect import find
 from toolfold.privacy.spans import Span
 from toolfold.privacy.vault import Vault
@@ -131,12 +133,12 @@ class Peer:
         return answer["seconds"], spans
 
 
-def measure(sides: Sequence[Side], rows: Sequence[dict], *, show: bool) -> list[str]:
+def measure(sides: Sequence[Side], rows: Sequence[dict[str, Any]], *, show: bool) -> list[str]:
     """Print the table of kinds; return what is below what is promised."""
     texts = [row["full_text"] for row in rows]
     labelled = [
         {
-            (LABELS[span["entity_type"]], span["start_position"], span["end_position"])
+            Span(LABELS[span["entity_type"]], span["start_position"], span["end_position"])
             for span in row["spans"]
             if span["entity_type"] in LABELS
         }
@@ -145,9 +147,9 @@ def measure(sides: Sequence[Side], rows: Sequence[dict], *, show: bool) -> list[
     for side in sides:
         _, found = side.read(texts)
         for text, spans, wanted in zip(texts, found, labelled, strict=True):
-            count(side, {tuple(span) for span in spans if span[0] in PROMISED}, wanted)
+            count(side, {Span(*span) for span in spans if span[0] in PROMISED}, wanted)
             if show and side.name == "toolfold":
-                show_wrong(text, {tuple(span) for span in spans if span[0] in PROMISED}, wanted)
+                show_wrong(text, {Span(*span) for span in spans if span[0] in PROMISED}, wanted)
     total = Counter(kind for wanted in labelled for kind, _, _ in wanted)
     print(f"{'kind':8} {'spans':>5}  " + "  ".join(f"{side.name:>27}" for side in sides))
     print(f"{'':14} " + "  ".join(f"{'P':>8} {'R':>8} {'R (part)':>9}" for _ in sides))
@@ -161,7 +163,7 @@ def measure(sides: Sequence[Side], rows: Sequence[dict], *, show: bool) -> list[
     return [fault for kind in PROMISED for fault in below(sides[0], kind, total[kind])]
 
 
-def count(side: Side, found: set, wanted: set) -> None:
+def count(side: Side, found: set[Span], wanted: set[Span]) -> None:
     for kind, _, _ in found:
         side.found[kind] += 1
     for kind, start, end in wanted:
@@ -171,7 +173,7 @@ def count(side: Side, found: set, wanted: set) -> None:
         )
 
 
-def show_wrong(text: str, found: set, wanted: set) -> None:
+def show_wrong(text: str, found: set[Span], wanted: set[Span]) -> None:
     for word, spans in (("found", found - wanted), ("missed", wanted - found)):
         for kind, start, end in spans:
             print(f"  {word} {kind}: {text[max(0, start - 40) : end + 15]!r}")
@@ -188,7 +190,7 @@ def below(side: Side, kind: str, total: int) -> list[str]:
     return faults
 
 
-def measure_speed(sides: Sequence[Side], rows: Sequence[dict]) -> list[str]:
+def measure_speed(sides: Sequence[Side], rows: Sequence[dict[str, Any]]) -> list[str]:
     """Print megabytes a second; return what is read too slowly by ours."""
     labelled = "\n".join(row["full_text"] for row in rows)
     texts = {
@@ -204,7 +206,9 @@ def measure_speed(sides: Sequence[Side], rows: Sequence[dict]) -> list[str]:
         print(f"{name:26} " + "  ".join(f"{each:12.2f}" for each in speeds))
         if speeds[0] < PROMISED_MB_S:
             faults.append(f"{name}: read with {speeds[0]:.2f} MB/s, {PROMISED_MB_S:g} is promised")
-    table = [{"name": f"A{n} King", "email": f"a{n}@example.org", "id": n} for n in range(5_000)]
+    table: Json = [
+        {"name": f"A{n} King", "email": f"a{n}@example.org", "id": n} for n in range(5_000)
+    ]
     started = time.process_time()
     Vault().conceal(table)
     seconds = time.process_time() - started

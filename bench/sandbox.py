@@ -149,9 +149,8 @@ def _call_in_monty(session: MontySession) -> list[float]:
         moments.append(time.perf_counter())
         drive.answers.put((call_id, {"return_value": call.args[0]}))
 
-    session._awaited["<python-input-0>"] = frozenset()  # noqa: SLF001
-    parts = (session._native, session._limits, session._host, session._awaited)  # noqa: SLF001
-    drive = Drive(*parts, post)
+    parts = (session._native, session._limits, session._host)  # noqa: SLF001
+    drive = Drive(*parts, (0, {}), post)
     outcome = drive.run(CALLING)
     assert outcome.failure is None, outcome
     return _in_rows(moments)
