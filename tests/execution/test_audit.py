@@ -34,7 +34,7 @@ from toolfold.journal import runsdb
 from toolfold.journal.audit.chain import read_signer
 from toolfold.journal.audit.head import Head, head_path, last_entry, read_head
 from toolfold.journal.audit.verifying import Verified
-from toolfold.journal.decisions import Revealed, happened
+from toolfold.journal.decisions import happened
 from toolfold.journal.runs import Origin
 
 ONE = 1 << 32
@@ -149,12 +149,12 @@ def test_a_call_is_there_for_others_before_it_is_made_unless_it_only_reads(path:
         for is_reading in (True, False):
             with run.call("crm.call", {"number": 1}) as call:
                 call.is_reading = is_reading
-                run.reveal(Revealed(position=call.position, upstream="crm", kind="EMAIL", count=1))
+                call.reveal("crm", {"EMAIL": 1, "PHONE": 2})
                 call.send()
                 with closing(sqlite3.connect(path)) as other:
                     (intents,) = other.execute("SELECT count(*) FROM intents").fetchone()
                     (reveals,) = other.execute("SELECT count(*) FROM reveals").fetchone()
-                assert (intents, reveals) == ((0, 1) if is_reading else (1, 2))
+                assert (intents, reveals) == ((0, 2) if is_reading else (1, 4))
         run.end(failure=None, reply="")
 
 

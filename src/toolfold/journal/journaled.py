@@ -160,16 +160,13 @@ class JournaledRun:
         self._hold_decided(decided, now)
         self._writer.flush()
 
-    def reveal(self, revealed: Revealed) -> None:
-        """Have it written, as the call is sent, that an upstream is shown personal data."""
+    def reveal(self, *revealed: Revealed) -> None:
+        """Write that an upstream, or the user, is shown personal data."""
         self._hold_calls()
-        row = (
-            revealed.position,
-            name_kept(revealed.upstream),
-            name_kept(revealed.kind),
-            revealed.count,
-        )
-        self._writer.hold(REVEAL, (*row, self._clock()), own_number)
+        for each in revealed:
+            row = each.position, name_kept(each.upstream), name_kept(each.kind), each.count
+            self._writer.hold(REVEAL, (*row, self._clock()), own_number)
+        self._writer.flush()
 
     def offer(self, offer: Offer, *, shown: Listing | None = None) -> None:
         """Have it written which tools there were, and the definitions that the model saw of us."""
@@ -296,9 +293,12 @@ class JournaledCall:
 
     def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
         """Write down that it is about to show personal data: how many of each kind, never what."""
-        for kind, count in kinds.items():
+        if kinds:
             self._run.reveal(
-                Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
+                *(
+                    Revealed(position=self.position, upstream=upstream, kind=kind, count=count)
+                    for kind, count in kinds.items()
+                )
             )
 
     @property

@@ -159,7 +159,7 @@ class Vault:
             return []
         found, has_learned = self._find(fresh)
         # What was found may stand in the others as well.
-        looked = pieces if has_learned else found
+        looked = dict.fromkeys(pieces) if has_learned else found
         kinds, sought = rules.kinds | self._kinds, Sought(again)
         planned = {
             piece: self._planned(piece, found.get(piece, []), kinds, sought)
