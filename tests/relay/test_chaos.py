@@ -14,6 +14,7 @@ from toolfold.relay.daemon import DaemonHandle
 
 CLIENTS = 5
 CALLS = 4
+AFTERWARDS_S = 60.0
 CODE = """
 import world
 for _ in range({calls}):
@@ -37,7 +38,8 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         number = 0
-        while time.monotonic() < self._until:
+        # On a slow machine nothing may come to its end before the kills do; then it must.
+        while time.monotonic() < self._until + (0 if self.finished else AFTERWARDS_S):
             number += 1
             code = CODE.format(calls=CALLS, path=str(self._path), number=number)
             self._judge(text_of(self._peer.answer_to(self._peer.begin(code))), number)
@@ -84,7 +86,7 @@ def chaos(user: User, seconds: float) -> None:
         done = len(path.read_text()) if path.exists() else 0
         assert worker.strange == []
         assert worker.certain <= done <= worker.certain + worker.lost, (client, vars(worker))
-    assert sum(worker.finished for worker in workers) > 0
+        assert worker.finished > 0
 
 
 def _listens(user: User) -> bool:
