@@ -168,7 +168,7 @@ async def _call_in_cpython(session: CPythonSession) -> list[float]:
 
     parts = (session.guest, session._link, session._limits, session._offer)  # noqa: SLF001
     talk = Conversation(*parts, post)
-    talk.begin(0, CALLING, frozenset())
+    talk.begin(0, CALLING, frozenset(), (list(MODULES), []))
     await talk.ended.wait()
     outcome = talk.outcome()
     assert outcome.failure is None, outcome
