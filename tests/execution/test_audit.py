@@ -214,6 +214,7 @@ def kill_writers(path: Path, *, rounds: int, max_bytes: int) -> Verified:
         "def prune():\n"
         "    while True:\n"
         "        journal.prune()\n"
+        "        time.sleep(0.01)\n"  # or others would hardly come to write
         "threading.Thread(target=prune, daemon=True).start()\n"
         "with journal.opened():\n"
         "    one_run()\n"
