@@ -248,7 +248,9 @@ def test_killed_processes_are_no_alarm_while_runs_are_pruned(path: Path) -> None
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("max_bytes", [300_000, 1 << 29])
 def test_killed_processes_are_never_an_alarm(path: Path, max_bytes: int) -> None:
-    kill_writers(path, rounds=40, max_bytes=max_bytes)
+    # While a log is verified others write on, so that each round of one takes longer than the last.
+    for number in range(4):
+        kill_writers(path.with_name(f"runs-{number}.db"), rounds=10, max_bytes=max_bytes)
 
 
 def test_what_retention_deletes_is_no_alarm_and_counted(path: Path) -> None:
