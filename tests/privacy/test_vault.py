@@ -325,3 +325,10 @@ def test_threads_that_conceal_at_once_agree_on_placeholders() -> None:
 
     assert len({json.dumps(answer) for answer in answers.values()}) == 1
     assert len(concealed_values(vault)) == 50
+
+
+def test_numbers_that_are_equal_are_not_the_same() -> None:
+    vault = Vault()
+
+    assert vault.conceal({"phone": 1234}) == {"phone": 1234}
+    assert vault.conceal({"phone": 1234.0}) == {"phone": "[PHONE_1]"}

@@ -23,6 +23,7 @@ from mcp.shared.message import SessionMessage
 
 from toolfold.catalog.large import Spool
 from toolfold.catalog.messagelines import Lines, TooLong, parse_message
+from toolfold.catalog.turns import acquired
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +164,7 @@ class Told(_Side):
         if self.is_closed:
             raise anyio.ClosedResourceError
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await self._have_turn()
+        await acquired(self._turn)
         try:
             await self._stdin.send(text.encode("utf-8", "replace") + b"\n")
         except _GONE as error:
@@ -171,12 +172,6 @@ class Told(_Side):
             raise anyio.BrokenResourceError from error
         finally:
             self._turn.release()
-
-    async def _have_turn(self) -> None:
-        try:
-            self._turn.acquire_nowait()
-        except anyio.WouldBlock:
-            await self._turn.acquire()
 
 
 async def _end(process: Process) -> None:

@@ -57,9 +57,9 @@ class Turn:
 
     async def _acquire(self) -> None:
         if self._writing is not None:
-            await _acquired(self._writing)
+            await acquired(self._writing)
         try:
-            await _acquired(self._places)
+            await acquired(self._places)
         except BaseException:
             if self._writing is not None:
                 self._writing.release()
@@ -76,9 +76,9 @@ class Turn:
                 self._writing.release()
 
 
-async def _acquired(semaphore: anyio.Semaphore) -> None:
+async def acquired(turn: anyio.Semaphore | anyio.Lock) -> None:
     """Acquire at once what is free: even the fast way of waiting looks through all scopes first."""
     try:
-        semaphore.acquire_nowait()
+        turn.acquire_nowait()
     except anyio.WouldBlock:
-        await semaphore.acquire()
+        await turn.acquire()
