@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -9,6 +10,27 @@ import pytest
 from support import MakeApp, entry, node_server, test_server
 
 PATIENCE = {"connect_timeout_s": 7}
+DEAF = """
+import json, os, sys, time
+ANSWERS = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                   "serverInfo": {"name": "deaf", "version": "1"}},
+    "tools/list": {"tools": [{"name": "answer", "inputSchema": {"type": "object"}}]},
+    "tools/call": {"content": [{"type": "text", "text": "heard"}]},
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    is_last = asked["method"] == "tools/call"
+    if is_last:
+        os.close(0)
+    if "id" in asked:
+        known = asked["method"] in ANSWERS
+        said = {"result": ANSWERS[asked["method"]]} if known else {
+            "error": {"code": -32601, "message": "unknown"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
+    if is_last:
+        time.sleep(300)
+"""
 
 
 async def test_servers_that_do_not_work_are_named_with_the_reason_and_the_others_work(
@@ -92,6 +114,28 @@ async def test_a_server_killed_in_mid_run_raises_in_the_code_and_works_in_the_ne
     assert "caught: fragile ended before die answered" in dying.text
     assert third.success, third.text
     assert third.value != first.value
+
+
+async def test_a_server_that_lives_on_and_listens_no_more_is_started_again(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    program = tmp_path / "deaf.py"
+    program.write_text(DEAF)
+    async with running({"deaf": {"command": sys.executable, "args": [str(program)]}}) as toolfold:
+        with anyio.fail_after(40):
+            result = await toolfold.run(
+                "import deaf\n"
+                "print(deaf.answer())\n"
+                "try:\n"
+                "    deaf.answer()\n"
+                "except RuntimeError as error:\n"
+                "    print('caught:', error)\n"
+                "print(deaf.answer())\n"
+            )
+
+    first, caught, last = result.text.splitlines()
+    assert (first, last) == ("heard", "heard")
+    assert caught.startswith("caught: deaf ended before answer answered")
 
 
 async def test_an_idle_server_that_was_killed_is_started_again_without_an_error(
