@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,7 @@ from support import MakeApp, Running, test_server
 from toolfold.catalog.questions import Ask, Question, Reply
 from toolfold.errors import NeedsApproval, NotFound, QuestionExpired
 from toolfold.execution.runtime import SessionWish
-from toolfold.execution.trust.approvals import Approval, Approvals
+from toolfold.execution.trust.approvals import Approval, Approvals, Wanted
 from toolfold.execution.trust.guarding import Guard, RunFacts
 from toolfold.journal.decisions import Decided, happened
 from toolfold.journal.runs import Origin
@@ -446,6 +447,42 @@ await asyncio.gather(records.update(id=1, value=""), records.put(id=2, value="")
 
     assert frozen.success, frozen.text
     assert approvals(toolfold).pending() == []
+    assert sorted(done(updates)) == [1, 2]
+
+
+async def test_a_call_approved_while_another_freezes_the_run_is_not_begun(
+    toolfold: Running,
+    updates: Path,
+    rules: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules('[[policy]]\naction = "ask"\n')
+    code = """
+import asyncio, records
+await asyncio.gather(records.update(id=1, value=""), records.put(id=2, value=""))
+"""
+    frozen = await toolfold.run(code)
+    approved = decide(toolfold, frozen.run_id).tool
+    ask, latest = Approvals.ask, Approvals.latest
+
+    def ask_slowly(self: Approvals, wanted: Wanted) -> Approval:
+        time.sleep(0.4)
+        return ask(self, wanted)
+
+    def recall_slowly(self: Approvals, run: str, tool: str) -> Approval | None:
+        time.sleep(0.2 if tool == approved else 0)
+        return latest(self, run, tool)
+
+    monkeypatch.setattr(Approvals, "ask", ask_slowly)
+    monkeypatch.setattr(Approvals, "latest", recall_slowly)
+    frozen = await toolfold.app.runtime.resume(frozen.run_id)
+    assert frozen.error
+    assert frozen.error.kind == "approval"
+    assert done(updates) == []
+
+    decide(toolfold, frozen.run_id)
+    result = await toolfold.app.runtime.resume(frozen.run_id)
+    assert result.success, result.text
     assert sorted(done(updates)) == [1, 2]
 
 

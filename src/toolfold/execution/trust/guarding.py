@@ -178,6 +178,7 @@ class Guard:
         """Write down what became of a question."""
         try:
             await asking
+            await self._until_thawed()  # another call may have begun to freeze the run meanwhile
         except NeedsApproval:
             note("ask")
             raise
