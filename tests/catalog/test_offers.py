@@ -102,8 +102,8 @@ async def test_a_server_that_never_says_what_it_offers_can_be_called(
     tmp_path: Path, running: MakeApp
 ) -> None:
     servers = {"mute": test_server("curious", tmp_path / "log", "2026", "mute")}
-    async with running(servers, connect_timeout_s=5) as toolfold:
-        with anyio.fail_after(30):
+    async with running(servers, connect_timeout_s=10) as toolfold:
+        with anyio.fail_after(60):
             noted = await toolfold.run("import mute\nmute.note(text='a')")
             listed = await toolfold.run("import tools\ntools.resources()")
             read = await toolfold.run("import tools\ntools.read('mute', 'memo://plain')")

@@ -146,6 +146,11 @@ def _dangling(path: Path) -> None:
     path.symlink_to("nowhere.json")
 
 
+def _what_is_at(path: Path) -> tuple[int, ...]:
+    found = path.lstat()
+    return found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
@@ -162,14 +167,14 @@ def test_a_file_that_cannot_be_written_gets_a_clear_error(
     path = machine.path("cursor")
     path.parent.mkdir(parents=True)
     spoil(path)
-    before = path.lstat()
+    before = _what_is_at(path)
 
     ran = machine.run("install", "cursor")
     path.parent.chmod(0o755)
 
     assert ran.status == 2
     assert complaint in ran.err
-    assert path.lstat() == before
+    assert _what_is_at(path) == before
     assert not machine.servers_file.exists()
     assert [each.name for each in path.parent.iterdir()] == ["mcp.json"]
 

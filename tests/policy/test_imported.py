@@ -18,7 +18,7 @@ def module_of(server: str) -> str:
 
 def taken_over(*rules: dict[str, str]) -> Any:
     kept: Any = list(rules)
-    return translated(kept, module_of=module_of)
+    return translated(kept, modules_of=lambda server: [module_of(server)])
 
 
 def rule(action: str, text: str, scope: str = "user") -> dict[str, str]:
@@ -91,6 +91,14 @@ def test_what_denies_comes_first_and_each_rule_once() -> None:
     assert as_toml(found.rules[:1]) == '[[policy]]\naction = "deny"\ntools = "crm.put"\n'
 
 
+def test_a_server_whose_name_was_taken_stays_closed_under_its_new_one() -> None:
+    kept: Any = [rule("deny", "mcp__crm__put"), rule("allow", "mcp__crm__get")]
+    found = translated(kept, modules_of=lambda server: [server, f"{server}_2"])
+
+    assert found.rules == [("deny", "crm.put"), ("deny", "crm_2.put")]
+    assert found.left == ["allow mcp__crm__get: it may mean crm.get or crm_2.get"]
+
+
 @pytest.mark.parametrize("kept", [None, "x", 3, {}, [3], ["x"], [{}]])
 def test_what_is_no_list_of_rules_opens_nothing(kept: Any) -> None:
-    assert translated(kept, module_of=module_of).rules == []
+    assert translated(kept, modules_of=lambda server: [module_of(server)]).rules == []

@@ -111,6 +111,9 @@ def test_a_number_is_a_phone_where_words_say_so(text: str) -> None:
         'TOKENIZER_SHA256 = "71a31309bdd802f1"',
         "token: str, secret: $SECRET, max_tokens: 4096000",
         "a basic understanding of bearer bonds",
+        "--password $PASSWORD --token-limit 40000 --pass",
+        "see --password and --api-key in the manual",
+        "https://example.org/?signature=none&design=1234567890abcdef",
     ],
 )
 def test_what_only_resembles_personal_data_is_left(text: str) -> None:
@@ -126,6 +129,10 @@ def test_what_only_resembles_personal_data_is_left(text: str) -> None:
         ("DB_PASSWORD=s3cr3t-s3cr3t", "s3cr3t-s3cr3t"),
         ("Authorization: Bearer abcdef0123456789abcdef", "abcdef0123456789abcdef"),
         ("https://example.org/?token=abcdef123456&y=1", "abcdef123456"),
+        ("mysql --user app --password hunter2x -e 1", "hunter2x"),
+        ("vault --auth-token 's3cr3t s3cr3t'", "s3cr3t s3cr3t"),
+        (f"https://b.example.org/a?X-Amz-Signature={'0f' * 32}&x=1", "0f" * 32),
+        (f"https://b.example.org/a?sv=2024&sig={'aB3' * 14}%3D", f"{'aB3' * 14}%3D"),
     ],
 )
 def test_what_is_named_a_secret_is_one(text: str, secret: str) -> None:
@@ -186,6 +193,7 @@ def test_numbers_of_other_sorts_are_left(text: str) -> None:
         ("PHONE", "Tel. 030 / 519135"),
         ("PHONE", "tel.+49 30 1234567"),
         ("PHONE", "our support line 020 7946 0958"),
+        ("PHONE", "office/+49 30 1234567"),
         ("IP", "addr:2001:db8::1793"),
         ("UK_NHS", "nhs_number,9434765919"),
         ("SECRET", "Passwort: geheim123"),
@@ -197,6 +205,13 @@ def test_numbers_of_other_sorts_are_left(text: str) -> None:
 )
 def test_other_words_and_ways_of_writing_are_known(kind: str, text: str) -> None:
     assert [each for each, _ in found(text)] == [kind]
+
+
+def test_two_phones_that_a_stroke_joins_are_both_found() -> None:
+    assert found("+49 30 1234567/+49 171 2345678") == [
+        ("PHONE", "+49 30 1234567"),
+        ("PHONE", "+49 171 2345678"),
+    ]
 
 
 def test_a_private_key_that_was_cut_off_is_found_to_its_end() -> None:
@@ -242,6 +257,7 @@ HOSTILE = [
         "SG.aaaaaaaaaaaaaaaa.",
     ),
     *("://a:", "://", ":", "a:b:", "1.1.", "GB12 ", "GB12", "password=", 'password="', "token: '"),
+    *("--", "--a-", "--password ", "--a-a-a-pass ", "?sig=", "&x-a-sig=aaaaaaaaaaaaaaaa"),
     *(
         "-----BEGIN PRIVATE KEY-----",
         "+",

@@ -6,7 +6,7 @@ for more than it says, what opens never.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from toolfold.jsontypes import Json
@@ -16,6 +16,9 @@ _ORDER: Final = ("deny", "ask", "allow")
 
 Pattern = tuple[str, str]
 """An action, and which tools it is about."""
+
+ModulesOf = Callable[[str], Sequence[str]]
+"""Says under which names guest code may know a server: several, if another had its name before."""
 
 
 class Translated(NamedTuple):
@@ -28,11 +31,10 @@ class Translated(NamedTuple):
     """Those that are not taken over, each with why."""
 
 
-def translated(kept: Json, *, module_of: Callable[[str], str]) -> Translated:
+def translated(kept: Json, *, modules_of: ModulesOf) -> Translated:
     """Return the rules that were kept as ours.
 
-    `module_of` says under which name guest code knows a server. Only the user's own settings may
-    allow anything: those of a project came with its repository.
+    Only the user's own settings may allow anything: those of a project came with its repository.
     """
     found: dict[Pattern, None] = {}
     left = []
@@ -48,23 +50,29 @@ def translated(kept: Json, *, module_of: Callable[[str], str]) -> Translated:
         elif action == "allow" and name["only"]:
             left.append(f"allow {rule}: it allows only some calls")
         else:
-            patterns = _patterns(name["name"], module_of, is_strict=action != "allow")
-            found.update(dict.fromkeys((action, pattern) for pattern in patterns))
+            patterns = _patterns(name["name"], modules_of, is_strict=action != "allow")
+            if action == "allow" and len(patterns) > 1:
+                left.append(f"allow {rule}: it may mean {' or '.join(patterns)}")
+            else:
+                found.update(dict.fromkeys((action, pattern) for pattern in patterns))
     return Translated(sorted(found, key=lambda rule: _ORDER.index(rule[0])), left)
 
 
-def _patterns(name: str, module_of: Callable[[str], str], *, is_strict: bool) -> Iterator[str]:
-    """Yield what a name may mean: it does not say where the server ends and the tool begins."""
+def _patterns(name: str, modules_of: ModulesOf, *, is_strict: bool) -> list[str]:
+    """Return what a name may mean: it does not say where the server ends and the tool begins."""
+    if name == "*":
+        return ["*"]
     parts = name.split("__")
-    if len(parts) == 1:
-        yield "*" if name == "*" else f"{_module(name, module_of)}.*"
-    for place in range(1, len(parts) if is_strict else min(2, len(parts))):
-        server, tool = "__".join(parts[:place]), "__".join(parts[place:])
-        yield f"{_module(server, module_of)}.{tool or '*'}"
-
-
-def _module(server: str, module_of: Callable[[str], str]) -> str:
-    return server if "*" in server else module_of(server)
+    most = len(parts) if is_strict else 2
+    meanings = [
+        ("__".join(parts[:place]), "__".join(parts[place:]))
+        for place in range(1, max(2, min(most, len(parts))))
+    ]
+    return [
+        f"{module}.{tool or '*'}"
+        for server, tool in meanings
+        for module in ([server] if "*" in server else modules_of(server))
+    ]
 
 
 def as_toml(rules: Iterable[Pattern]) -> str:

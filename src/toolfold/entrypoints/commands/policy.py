@@ -1,7 +1,9 @@
 """`toolfold policy`: which rules hold, and which decides."""
 
 import json
+import re
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from toolfold.catalog.names import module_names
@@ -76,7 +78,7 @@ def _facts(arguments: Namespace) -> ToolFacts:
 def policy_import(arguments: Namespace) -> int:
     """Take over the client's rules, except those that stand in our file already."""
     config = load_config()
-    found = translated(_imported(config), module_of=_module_of)
+    found = translated(_imported(config), modules_of=partial(_modules_of, config))
     path = config.directories.config / NAME
     there = {(rule.action.name.lower(), rule.tools) for rule in read_policy(path).rules}
     new = [each for each in found.rules if (each[0], (each[1],)) not in there]
@@ -94,8 +96,12 @@ def policy_import(arguments: Namespace) -> int:
     return 0
 
 
-def _module_of(server: str) -> str:
-    return module_names([server])[server]
+def _modules_of(config: Config, server: str) -> list[str]:
+    """Return the modules that may be a server of a client: `crm`, and `crm_2` if it was taken."""
+    module = module_names([server])[server]
+    modules = module_names(each.name for each in config.servers).values()
+    renamed = re.compile(rf"{re.escape(module)}_[0-9]+")
+    return [module, *filter(renamed.fullmatch, modules)]
 
 
 def policy_ask(arguments: Namespace) -> int:

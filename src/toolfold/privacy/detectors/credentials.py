@@ -96,6 +96,17 @@ _SCHEME: Final = re.compile(
     r"(?::\s{0,3}|\s{1,3})(?:(?:[Tt]oken|[Dd]igest|[Nn]egotiate)\s{1,3})?"
     r"(?P<value>[A-Za-z0-9._~+/=-]{16,4000}+)"
 )
+# `--db-password hunter2`: a command line has no sign between the two.
+_OPTION: Final = re.compile(
+    r"--(?:[A-Za-z0-9]{1,20}-){0,3}"
+    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|private|secret)-?key)[ \t]{1,3}"
+    r"(?:\"(?P<double>[^\"\n]{4,2000}+)\"|'(?P<single>[^'\n]{4,2000}+)'"
+    r"|(?P<bare>(?!-)[^\s\"',;)}\]<>&|]{6,2000}+))"
+)
+# What makes a link open to whoever has it.
+_SIGNATURE: Final = re.compile(
+    r"[?&;](?:[Xx]-[A-Za-z]{2,10}-)?[Ss]ig(?:nature)?=(?P<value>[A-Za-z0-9%._~+/=-]{16,4000}+)"
+)
 # A value that is no secret: a variable that holds it, a type, a word of code.
 _HARMLESS: Final = re.compile(
     r"\$\{?\w+\}?|%\w+%|\{\{.*|os\.\w+.*|process\.env.*|env\.\w+|\*+|\.{3}|x{3,}|[A-Za-z_.]+[:!?]?"
@@ -122,7 +133,10 @@ class CredentialDetector:
             found += [Span("API_KEY", *match.span()) for match in _WEBHOOK.finditer(text)]
         if "://" in text:
             found += candidates(_LOGIN_URL, text, _login_url)
-        found += _named(text)
+            found += [Span("SECRET", *match.span("value")) for match in _SIGNATURE.finditer(text)]
+        found += _named(_NAMED, text)
+        if "--" in text:
+            found += _named(_OPTION, text)
         found += [
             Span("SECRET", *match.span("value"))
             for match in _SCHEME.finditer(text)
@@ -148,8 +162,8 @@ def _private_keys(text: str) -> Iterator[Span]:
         yield Span("PRIVATE_KEY", match.start(), position)
 
 
-def _named(text: str) -> Iterator[Span]:
-    for match in _NAMED.finditer(text):
+def _named(form: re.Pattern[str], text: str) -> Iterator[Span]:
+    for match in form.finditer(text):
         group = match.lastgroup or "bare"
         is_harmless = _is_bare_harmless(match) if group == "bare" else _is_reference(match[group])
         if not is_harmless:

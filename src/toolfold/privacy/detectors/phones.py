@@ -14,7 +14,7 @@ from toolfold.privacy.spans import Span
 _MOST_CHARS: Final = 40
 # Everything that may belong to one number. Its whole length is taken once, however long it is.
 _PHRASE: Final = re.compile(
-    r"[+(0-9](?<![\w+].)(?<!\w[-/].)(?<![0-9][.:][0-9])(?<![$€£].)(?<!#[0-9])"
+    r"[+(0-9](?<![\w+].)(?<!\w[-/][(0-9])(?<![0-9][.:][0-9])(?<![$€£].)(?<!#[0-9])"
     r"(?:(?<=\+)\(?[0-9]|(?<=\()(?=\+?[0-9]{1,5}\))\+?[0-9]|(?<=[0-9]))"
     r"(?:(?:[ \u00a0\u2009-]|[.\u2010-\u2013]|[ .-]?\(|\)[ ./-]?| ?/ ?)?[0-9])*+"
     r"(?P<extension>(?: ?(?:x|ext\.?|#) ?)[0-9]{1,6}(?![0-9]))?"
