@@ -195,7 +195,7 @@ async def test_health_says_how_each_server_is(running: MakeApp) -> None:
             after = (await http.get("/health")).json()
 
     assert before["status"] == "ok"
-    assert [server["state"] for server in before["servers"]] == ["unknown", "unknown"]
+    assert [server["name"] for server in before["servers"]] == ["broken", "null"]
     broken, null = after["servers"]
     assert (null["name"], null["state"], null["tools"]) == ("null", "known", 2)
     assert broken["state"] == "failed"
