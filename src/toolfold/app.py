@@ -44,7 +44,7 @@ from toolfold.execution.trust.approvals import approvals_of
 from toolfold.execution.trust.concealing import Privacy
 from toolfold.execution.trust.guarding import is_denied
 from toolfold.execution.trust.waiting import WaitingRuns
-from toolfold.journal.journal import Journal
+from toolfold.journal.journal import Journal, journal_of
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
 from toolfold.memory.consolidation.schedule import keep_consolidating
@@ -122,16 +122,6 @@ class Shared:
     going: GoingRuns
     book: Book
     vaults: Vaults
-
-
-def journal_of(config: Config) -> Journal:
-    """Return the journal of a configuration, which nobody has opened."""
-    return Journal(
-        config.directories.data / "runs.db",
-        days=config.settings.journal_days,
-        max_bytes=config.settings.journal_bytes,
-        code_bytes=config.settings.limits.code_bytes,
-    )
 
 
 @asynccontextmanager

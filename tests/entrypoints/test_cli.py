@@ -250,6 +250,36 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["policy"],
+        ["policy", "check", "null.put"],
+        ["policy", "import", "--dry-run"],
+        ["privacy", "status"],
+        ["approve"],
+        ["runs", "verify"],
+        ["sessions"],
+        ["skills", "list"],
+    ],
+    ids=" ".join,
+)
+def test_what_a_person_asks_is_answered_without_the_sdk(
+    command: list[str], environment: dict[str, str]
+) -> None:
+    code = (
+        "import sys, toolfold.__main__ as m\n"
+        f"sys.argv = ['toolfold', *{command!r}]\n"
+        "status = m.main()\n"
+        "print('loaded:', status, sorted({'mcp', 'mcp_types', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=50
+    )
+
+    assert done.stdout.splitlines()[-1] == "loaded: 0 []", done.stderr
+
+
 def _session_members(session: int) -> list[str]:
     """Return the commands of the processes that belong to a session and are not dead."""
     members = []

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from toolfold.catalog.results import Answer
+from toolfold.catalog.answers import Answer
 from toolfold.catalog.tool import ListedTool
 from toolfold.errors import NotFound, ToolFailed, ToolfoldError
 from toolfold.jsontypes import JsonObject, plain

@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
 
 from toolfold.catalog.addresses import outward
+from toolfold.catalog.answers import Answer, Blob, Keep, LargeAnswer
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.errands import calling
 from toolfold.catalog.known import KnownTools
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Answer, Blob, LargeAnswer, large_answer, size_of, to_answer
+from toolfold.catalog.results import large_answer, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
@@ -41,22 +41,6 @@ class ServerStatus:
     protocol: str | None = None
     resources: int = 0
     """How many it is known to list, with templates."""
-
-
-Cover = Callable[[Callable[[], Iterable[bytes]]], Iterable[bytes]]
-"""Changes a text, which can be read more than once, before it is handed on."""
-
-
-class Keep(Protocol):
-    """Takes what is no value, and returns what stands for it."""
-
-    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
-        """Take an image or a binary; if it is text, `cover` changes it."""
-        ...
-
-    async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
-        """Take what is too large."""
-        ...
 
 
 class Catalog:

@@ -4,6 +4,7 @@ Servers up to 2025-11-25 ask by a request of their own, which does not name the 
 Later ones answer the call with their questions and expect it again, with the answers.
 """
 
+import json
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -14,12 +15,15 @@ from mcp.client.context import ClientRequestContext
 from pydantic import TypeAdapter, ValidationError
 
 from toolfold.catalog.errands import AnswerT, Errand
-from toolfold.catalog.questions import Ask, as_result, read_question, refuse
+from toolfold.catalog.questions import Ask, Question, Reply, refuse
 from toolfold.clocks import PausableClock
 from toolfold.errors import QuestionRefused, ToolfoldError
 
 _MOST_ROUNDS: Final = 10
 _EMPTY_ROUND_S: Final = 0.05
+_MOST_MESSAGE_CHARS: Final = 4_000
+_MOST_SCHEMA_CHARS: Final = 64_000
+_MOST_URL_CHARS: Final = 8_000
 
 
 class Flights:
@@ -75,10 +79,10 @@ class Flights:
                 "is about cannot be told. Call again alone."
             )
         try:
-            question = read_question(self._server, params)
+            question = _read_question(self._server, params)
             with flight.clock.paused(), anyio.CancelScope() as asking:
                 flight.asking.append(asking)
-                return as_result(await (flight.ask or refuse)(question))
+                return _as_result(await (flight.ask or refuse)(question))
         except ToolfoldError as error:
             flight.fail(error)
             return _refusal(str(error))
@@ -128,8 +132,8 @@ class Flights:
                     f"{self._server} asks for {request.method}, which is not passed on: "
                     "only questions to the user are."
                 )
-            question = read_question(self._server, request.params)
-            replies[key] = as_result(await (ask or refuse)(question))
+            question = _read_question(self._server, request.params)
+            replies[key] = _as_result(await (ask or refuse)(question))
         return replies
 
     async def _open_pages(self, error: MCPError, ask: Ask | None) -> None:
@@ -141,7 +145,7 @@ class Flights:
         except ValidationError:
             raise error from None
         for page in pages:
-            reply = await (ask or refuse)(read_question(self._server, page))
+            reply = await (ask or refuse)(_read_question(self._server, page))
             if reply.action != "accept":
                 raise error
 
@@ -173,3 +177,26 @@ _on_the_way: ContextVar[_Flight | None] = ContextVar("_on_the_way", default=None
 
 def _refusal(message: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=message)
+
+
+def _read_question(asker: str, params: types.ElicitRequestParams) -> Question:
+    """Take over a question from a server.
+
+    Raises:
+        QuestionRefused: It is larger than a person could answer.
+    """
+    message = params.message[:_MOST_MESSAGE_CHARS]
+    if isinstance(params, types.ElicitRequestURLParams):
+        if len(params.url) > _MOST_URL_CHARS:
+            raise QuestionRefused(f"{asker} asks the user to open a URL that is too long.")
+        return Question(
+            asker=asker, message=message, url=params.url, elicitation_id=params.elicitation_id
+        )
+    if len(json.dumps(params.requested_schema)) > _MOST_SCHEMA_CHARS:
+        raise QuestionRefused(f"{asker} asks the user to fill in a form that is too large.")
+    return Question(asker=asker, message=message, schema=params.requested_schema)
+
+
+def _as_result(reply: Reply) -> types.ElicitResult:
+    """Return a reply as it goes back to the server."""
+    return types.ElicitResult(action=reply.action, content=reply.content)

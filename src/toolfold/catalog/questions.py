@@ -1,18 +1,12 @@
 """What a server asks the user, what the user replies, and who can be asked."""
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import mcp_types as types
-
 from toolfold.errors import QuestionRefused
 from toolfold.jsontypes import JsonObject
 
-_MOST_MESSAGE_CHARS: Final = 4_000
-_MOST_SCHEMA_CHARS: Final = 64_000
-_MOST_URL_CHARS: Final = 8_000
 _SHOWN_CHARS: Final = 300
 
 
@@ -54,29 +48,6 @@ class Ask:
             QuestionExpired: Nobody replied in time; the run ends.
         """
         return await self.put(question)
-
-
-def read_question(asker: str, params: types.ElicitRequestParams) -> Question:
-    """Take over a question from a server.
-
-    Raises:
-        QuestionRefused: It is larger than a person could answer.
-    """
-    message = params.message[:_MOST_MESSAGE_CHARS]
-    if isinstance(params, types.ElicitRequestURLParams):
-        if len(params.url) > _MOST_URL_CHARS:
-            raise QuestionRefused(f"{asker} asks the user to open a URL that is too long.")
-        return Question(
-            asker=asker, message=message, url=params.url, elicitation_id=params.elicitation_id
-        )
-    if len(json.dumps(params.requested_schema)) > _MOST_SCHEMA_CHARS:
-        raise QuestionRefused(f"{asker} asks the user to fill in a form that is too large.")
-    return Question(asker=asker, message=message, schema=params.requested_schema)
-
-
-def as_result(reply: Reply) -> types.ElicitResult:
-    """Return a reply as it goes back to the server."""
-    return types.ElicitResult(action=reply.action, content=reply.content)
 
 
 def unanswerable(question: Question, why: str) -> QuestionRefused:

@@ -1,14 +1,14 @@
-"""What a tool answered, as a value that code can work with."""
+"""Results of MCP into answers that code can work with."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import mcp_types as types
 
+from toolfold.catalog.answers import Answer, Blob, LargeAnswer, parse_text
 from toolfold.catalog.binding import wrapped_result
 from toolfold.catalog.large import LargePart
 from toolfold.catalog.tool import Tool
@@ -19,39 +19,6 @@ _LONGEST_ERROR_CHARS = 2_000
 
 Take = Callable[[Any], LargePart | None]
 """Returns what a value of a result stands for; None if it is itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
-    """An image, a sound or a file that a tool returned; guest code holds only a reference."""
-
-    mime_type: str
-    base64: str
-
-    @property
-    def size_bytes(self) -> int:
-        """About how large it is when decoded."""
-        return len(self.base64) * 3 // 4
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A tool's result as a value, and about how many characters it weighs."""
-
-    value: Json
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class LargeAnswer:
-    """A result that is not parsed, because it is too large to be a value."""
-
-    size: int
-    """About how many bytes it has."""
-    chunks: Callable[[], Iterable[bytes]]
-    """Yields it in UTF-8, piece by piece."""
-    others: tuple[Json, ...] = ()
-    """What came with it and is not text: references."""
 
 
 def large_answer(
@@ -145,20 +112,6 @@ def _joined(texts: list[str]) -> Json:
     if values and all(isinstance(value, dict | list) for value in values):
         return values
     return "\n".join(texts)
-
-
-def parse_text(text: str) -> Json:
-    """Return the JSON that `text` holds, or the text itself.
-
-    Only objects and lists count: a file that reads `42` is still a text.
-    """
-    if text.lstrip()[:1] not in {"{", "["}:
-        return text
-    try:
-        value: Json = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value
 
 
 def _block_value(block: Any, keep: Callable[[Blob], Json]) -> Json:

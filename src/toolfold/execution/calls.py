@@ -10,10 +10,10 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
+from toolfold.catalog.answers import Answer, Blob
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Answer, Blob
 from toolfold.catalog.tool import Tool
 from toolfold.errors import (
     BadCall,

@@ -11,8 +11,7 @@ from typing import Final
 import anyio.to_thread
 from anyio.from_thread import check_cancelled
 
-from toolfold.catalog.catalog import Cover
-from toolfold.catalog.results import Blob, LargeAnswer
+from toolfold.catalog.answers import Blob, Cover, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, BadInput, ToolFailed
 from toolfold.jsontypes import Json, JsonObject

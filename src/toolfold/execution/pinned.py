@@ -2,9 +2,10 @@
 
 import mcp_types as types
 
+from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Blob, to_answer
+from toolfold.catalog.results import to_answer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
 from toolfold.execution.trust.concealing import Concealing, Privacy

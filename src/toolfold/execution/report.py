@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from toolfold.catalog.results import Blob
+from toolfold.catalog.answers import Blob
 from toolfold.execution.checking.gaps import Unsupported
 from toolfold.execution.checking.review import Finding
 from toolfold.execution.overflow import Kept, Saved, render

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 
+from toolfold.config.config import Config
 from toolfold.config.database import is_damage
 from toolfold.config.locks import try_lock
 from toolfold.config.processes import is_alive_since
@@ -259,3 +260,13 @@ class Journal:
         if found is None:
             raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
         return found
+
+
+def journal_of(config: Config) -> Journal:
+    """Return the journal of a configuration, which nobody has opened."""
+    return Journal(
+        config.directories.data / "runs.db",
+        days=config.settings.journal_days,
+        max_bytes=config.settings.journal_bytes,
+        code_bytes=config.settings.limits.code_bytes,
+    )

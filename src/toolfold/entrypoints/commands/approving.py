@@ -5,11 +5,10 @@ import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from toolfold.app import App, journal_of
 from toolfold.config.config import Config
 from toolfold.config.faults import shown
-from toolfold.entrypoints.commands.local import print_result, with_app
 from toolfold.entrypoints.commands.options import config_of, world_of
 from toolfold.errors import ConfigError
 from toolfold.execution.trust.approval_form import LARGEST_MOST
@@ -21,7 +20,11 @@ from toolfold.execution.trust.approvals import (
     scope_of,
 )
 from toolfold.journal.decisions import Action
+from toolfold.journal.journal import journal_of
 from toolfold.journal.runs import Origin
+
+if TYPE_CHECKING:
+    from toolfold.app import App
 
 _SHOWN_CHARS = 500
 
@@ -52,11 +55,14 @@ def approve(arguments: Namespace) -> int:
 
 
 def _go_on(arguments: Namespace, config: Config, approval: Approval) -> int:
-    async def action(app: App) -> int:
-        origin = Origin(client=approval.client, project=approval.project)
-        return print_result(arguments, await app.runtime.resume(approval.attempt, origin=origin))
+    from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
-    return with_app(config, action)
+    async def action(app: "App") -> int:
+        origin = Origin(client=approval.client, project=approval.project)
+        result = await app.runtime.resume(approval.attempt, origin=origin)
+        return local.print_result(arguments, result)
+
+    return local.with_app(config, action)
 
 
 def reject(arguments: Namespace) -> int:

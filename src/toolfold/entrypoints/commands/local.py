@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import anyio
 
-from toolfold.app import App, journal_of, running_app, running_memories
+from toolfold.app import App, running_app, running_memories
 from toolfold.config.config import Config
 from toolfold.entrypoints.commands import doctor as examination
 from toolfold.entrypoints.commands.options import config_of, world_of, written_options
@@ -24,6 +24,7 @@ from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.report import RunResult
 from toolfold.execution.runtime import SessionWish
+from toolfold.journal.journal import journal_of
 from toolfold.journal.replay import Decision
 from toolfold.journal.runs import Origin
 from toolfold.memory.memories import Memories

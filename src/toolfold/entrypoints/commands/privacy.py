@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from toolfold.app import journal_of
-from toolfold.catalog.results import parse_text
+from toolfold.catalog.answers import parse_text
 from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
@@ -19,6 +18,7 @@ from toolfold.errors import BadInput
 from toolfold.execution.trust.concealing import Privacy
 from toolfold.execution.trust.covering import covered
 from toolfold.journal.decisions import Revealed
+from toolfold.journal.journal import journal_of
 from toolfold.journal.runs import Origin
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toolfold.catalog.answers import Answer, Blob, Cover, LargeAnswer
 from toolfold.catalog.binding import bind
-from toolfold.catalog.catalog import Cover
-from toolfold.catalog.results import Answer, Blob, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,

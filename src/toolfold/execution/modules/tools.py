@@ -8,10 +8,10 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 
+from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Ask
-from toolfold.catalog.results import Blob
 from toolfold.catalog.search.discovery import SearchResult
 from toolfold.catalog.search.meaning import Meaning
 from toolfold.catalog.stubs import brief

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from toolfold.catalog.catalog import Cover, Keep
-from toolfold.catalog.results import Blob, LargeAnswer
+from toolfold.catalog.answers import Blob, Cover, Keep, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.config.config import Config
 from toolfold.errors import Denied, ToolFailed, ToolfoldError

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from toolfold.catalog.results import Blob, parse_text
+from toolfold.catalog.answers import Blob, parse_text
 from toolfold.execution.keeping import covered_blob
 from toolfold.execution.trust.concealing import Concealing, Outgoing
 from toolfold.jsontypes import Json, JsonObject

@@ -13,8 +13,7 @@ from typing import Final, TypeVar
 
 import anyio.to_thread
 
-from toolfold.catalog.catalog import Cover, Keep
-from toolfold.catalog.results import Blob, LargeAnswer
+from toolfold.catalog.answers import Blob, Cover, Keep, LargeAnswer
 from toolfold.catalog.tool import Tool
 from toolfold.config.faults import shown
 from toolfold.execution.keeping import text_of
