@@ -142,7 +142,7 @@ def test_a_prompt_of_a_hundred_megabytes_is_let_pass(shared_home: HookHome, proj
 def test_a_child_serves_where_the_daemon_hangs(hung_home: HookHome) -> None:
     hung_home.settings('[hooks]\nways = ["daemon", "child"]\n')
 
-    begun = hung_home.hook("session-start", TOOLFOLD_HOOKS_TIMEOUT_S="24")
+    begun = hung_home.hook("session-start", TOOLFOLD_HOOKS_TIMEOUT_S="45")
 
     assert STORED in begun.context
     assert "session-start: daemon failed: It did not answer within" in hung_home.log
