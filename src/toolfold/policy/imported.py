@@ -63,11 +63,8 @@ def _patterns(name: str, modules_of: ModulesOf, *, is_strict: bool) -> list[str]
     if name == "*":
         return ["*"]
     parts = name.split("__")
-    most = len(parts) if is_strict else 2
-    meanings = [
-        ("__".join(parts[:place]), "__".join(parts[place:]))
-        for place in range(1, max(2, min(most, len(parts))))
-    ]
+    places = range(1, max(2, len(parts)) if is_strict else 2)
+    meanings = [("__".join(parts[:place]), "__".join(parts[place:])) for place in places]
     return [
         f"{module}.{tool or '*'}"
         for server, tool in meanings
