@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -152,6 +153,7 @@ class Door:
         self.answers = [*answers]
         self.requests: list[str] = []
         self.hung_up = threading.Semaphore(0)
+        self.heard = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve)
@@ -161,12 +163,16 @@ class Door:
         for answer in self.answers:
             link, _ = self.listener.accept()
             with link:
-                request = link.recv(65_536)
-                while b"\r\n\r\n" not in request:
-                    request += link.recv(65_536)
-                self.requests.append(request.split(b"\r\n", 1)[0].decode())
+                with link.makefile("rb") as request:
+                    head = [*iter(request.readline, b"\r\n")]
+                    sizes = [line.split()[1] for line in head if line.startswith(b"Content-Length")]
+                    request.read(int(sizes[0]) if sizes else 0)  # left unread, it would be a reset
+                self.requests.append(head[0].decode().strip())
                 if answer is not None:  # else hang up
                     link.sendall(answer)
+                if answer is LOST:
+                    self.heard.wait(10)
+                    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.hung_up.release()
 
     def close(self) -> None:
@@ -188,6 +194,8 @@ def opened(*answers: bytes | None) -> Iterator[Door]:
         door.close()
 
 
+EVENT = b'event: progress\ndata: {"calls": 1, "call": "a.b 1"}\n\n'
+LOST = b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n" + EVENT
 BUSY = answer(503, json.dumps({"error": {"code": "store", "message": "busy"}}).encode())
 
 
@@ -240,6 +248,13 @@ def test_a_stream_that_breaks_off_is_said_in_a_sentence(data: bytes) -> None:
     with opened(answer(200, b"event: call\n" + data)) as door, Client(door.url) as client:
         with pytest.raises(errors.RequestFailed, match="broke off"):
             client.execute("1", on_progress=lambda *_: None)
+
+
+def test_a_connection_that_is_lost_in_the_midst_of_a_run_is_said_to_be() -> None:
+    with opened(LOST) as door, Client(door.url) as client:
+        with pytest.raises(errors.RequestFailed, match=r"broke off: .*; `iter_runs` may know"):
+            client.execute("1", on_progress=lambda *_: door.heard.set())
+        assert door.heard.is_set()
 
 
 def test_what_goes_wrong_in_the_callers_own_function_is_raised_as_it_is(client: Client) -> None:

@@ -100,9 +100,15 @@ class Connection:
             response = link.getresponse()
             if response.status >= 400:
                 _value(response.status, response.read(_MOST_BYTES))
-            yield from _events(response)
         except (_NotSent, OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
+        try:
+            yield from _events(response)
+        except (OSError, http.client.HTTPException) as error:
+            why = str(error) or type(error).__name__
+            raise RequestFailed(
+                f"The stream broke off: {why}; `iter_runs` may know the run."
+            ) from error
 
     def _exchange(
         self, method: str, address: str, body: Mapping[str, object] | None
