@@ -25,7 +25,7 @@ SIX = """
 import records, time
 for n in range(6):
     records.put(id=n, value="")
-    time.sleep(0.08)
+    time.sleep(0.25)
 """
 
 
@@ -202,7 +202,7 @@ async def test_after_a_reset_a_run_does_not_begin_with_other_variables(
     toolfold: Running, updates: Path
 ) -> None:
     await texts(toolfold, "import records, time\ntag = 'first'")
-    code = "records.put(id=1, value=tag)\ntime.sleep(0.5)\nrecords.put(id=2, value=tag)"
+    code = "records.put(id=1, value=tag)\ntime.sleep(1.2)\nrecords.put(id=2, value=tag)"
     run_id = await cancelled(toolfold, code, updates, at=1, session=MINE)
     toolfold.app.sessions.reset("mine")
     await texts(toolfold, "import records, time\ntag = 'second'")

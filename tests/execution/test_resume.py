@@ -60,7 +60,7 @@ random_part = random.random()
 began = time.time()
 for number in range(10):
     records.put(id=number, value=f"{random_part} {began} {time.time()}")
-    time.sleep(0.05)
+    time.sleep(0.2)
 len("done")
 """
 
@@ -143,7 +143,7 @@ import memory, records, time
 memory.store("the sea is cold", tags=["sea"])
 found = memory.search("sea")
 records.put(id=len(found.memories), value=found.memories[0].preview)
-time.sleep(0.5)
+time.sleep(1.2)
 found.memories[0].preview
 """
     run_id = await cancelled(toolfold, code, updates, at=1)
@@ -161,7 +161,7 @@ async def test_long_answers_are_kept_whole_until_the_end(
 import records, time
 rows = records.list_records()
 records.put(id=len(rows), value="x")
-time.sleep(0.5)
+time.sleep(1.2)
 rows[-1]["id"]
 """
     async with running(many, sandbox="monty") as toolfold:
@@ -180,7 +180,7 @@ async def test_a_run_that_does_something_else_is_stopped(toolfold: Running, upda
 import records, tools, time
 known = len(tools.search("records update"))
 records.put(id=known, value="x")
-time.sleep(0.5)
+time.sleep(1.2)
 """
     run_id = await cancelled(toolfold, code, updates, at=1)
     toolfold.app.runtime._answerers.discovery.search = _other_search  # type: ignore[method-assign]
@@ -199,7 +199,7 @@ async def _other_search(*_args: Any, **_kwargs: Any) -> str:
 async def test_a_run_is_resumed_in_its_session_as_it_was(toolfold: Running, updates: Path) -> None:
     mine = SessionWish("mine")
     await toolfold.run("import records, time\nfirst = 10", session=mine)
-    code = "records.put(id=first, value='a')\ntime.sleep(0.4)\nfirst = 20\nfirst"
+    code = "records.put(id=first, value='a')\ntime.sleep(1.2)\nfirst = 20\nfirst"
     run_id = await cancelled(toolfold, code, updates, at=1, session=mine)
     await toolfold.run("first = 99", session=mine)
 
@@ -216,7 +216,7 @@ async def test_a_session_that_has_not_gone_on_is_gone_on_with(
 ) -> None:
     mine = SessionWish("mine")
     await toolfold.run("import records, time\nfirst = 10", session=mine)
-    code = "records.put(id=first, value='a')\ntime.sleep(0.4)\nfirst = 20"
+    code = "records.put(id=first, value='a')\ntime.sleep(1.2)\nfirst = 20"
     run_id = await cancelled(toolfold, code, updates, at=1, session=mine)
 
     result = await toolfold.app.runtime.resume(run_id)
@@ -286,7 +286,7 @@ async def test_cached_finds_the_same_when_resumed(toolfold: Running, updates: Pa
 import records, time
 rows = cached("rows", 60, lambda: records.list_records())
 records.put(id=len(rows), value="x")
-time.sleep(0.5)
+time.sleep(1.2)
 records.put(id=len(rows) + 1, value="x")
 """
     run_id = await cancelled(toolfold, code, updates, at=1)
