@@ -254,10 +254,10 @@ async def test_it_is_decided_once(toolfold: Running) -> None:
 async def test_an_expired_question_cannot_be_approved(
     running: MakeApp, servers: dict[str, Any], rules: object, updates: Path
 ) -> None:
-    async with running(servers, limits__approval_s=0.2) as toolfold:
+    async with running(servers, limits__approval_s=1) as toolfold:
         frozen = await toolfold.run(FIFTY)
         question = approvals(toolfold).find(frozen.run_id)
-        await anyio.sleep(0.3)
+        await anyio.sleep(1.1)
         with pytest.raises(NotFound, match="has expired"):
             approvals(toolfold).decide(question.id, "approved", most=5, by="late")
 
@@ -265,10 +265,10 @@ async def test_an_expired_question_cannot_be_approved(
 async def test_an_approval_that_has_expired_is_not_used(
     running: MakeApp, servers: dict[str, Any], rules: object, updates: Path
 ) -> None:
-    async with running(servers, limits__approval_s=0.3) as toolfold:
+    async with running(servers, limits__approval_s=1) as toolfold:
         frozen = await toolfold.run(FIFTY)
         decide(toolfold, frozen.run_id)
-        await anyio.sleep(0.4)
+        await anyio.sleep(1.1)
         again = await toolfold.app.runtime.resume(frozen.run_id)
 
     assert again.error

@@ -71,7 +71,7 @@ async def test_a_cancelled_request_stops_the_run_before_its_next_call(
     toolfold: Running, updates: Path
 ) -> None:
     code = "import records, time\nfor n in range(100):\n    records.put(id=n, value='')\n"
-    code += "    time.sleep(0.02)"
+    code += "    time.sleep(0.1)"
     async with Client(make_server(toolfold.app, client="me")) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(execute, client, code)

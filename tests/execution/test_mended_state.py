@@ -130,6 +130,8 @@ async def test_a_dry_run_that_was_cancelled_does_not_become_a_real_one(
             await toolfold.app.runtime.run(code, dry_run=True, on_begin=begun.append)
 
         tasks.start_soon(run)
+        while not begun:
+            await anyio.sleep(0.01)
         await anyio.sleep(0.5)
         tasks.cancel_scope.cancel()
 
@@ -296,10 +298,10 @@ async def test_who_waits_for_a_session_is_answered_in_time(running: MakeApp) -> 
     async with running({}, limits__answer_s=0.5) as toolfold:
         async with Client(make_server(toolfold.app, client="me")) as client:
             async with anyio.create_task_group() as tasks:
-                busy = {"code": "import time\ntime.sleep(4)", "session": "one"}
+                busy = {"code": "import time\ntime.sleep(8)", "session": "one"}
                 tasks.start_soon(client.call_tool, "execute_code", busy)
-                await anyio.sleep(0.3)
-                with anyio.fail_after(2.5):
+                await anyio.sleep(1)
+                with anyio.fail_after(6):
                     answer = await client.call_tool("execute_code", {"code": "1", "session": "one"})
                 text = answer.content[0].text  # type: ignore[union-attr]
                 run_id = text.partition("Its id is ")[2].partition(":")[0]

@@ -259,8 +259,8 @@ async def test_sessions_are_listed_shown_copied_and_reset(toolfold: Running) -> 
 async def test_a_session_that_a_run_has_cannot_be_reset(toolfold: Running) -> None:
     await texts(toolfold, "import time")
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(texts, toolfold, "time.sleep(0.5)")
-        await anyio.sleep(0.2)
+        tasks.start_soon(texts, toolfold, "time.sleep(3)")
+        await anyio.sleep(1)
         with pytest.raises(StoreError, match="A run is under way"):
             toolfold.app.sessions.reset("mine")
 
