@@ -9,7 +9,7 @@ import anyio
 import pytest
 from support import MakeApp, entry, node_server, test_server
 
-PATIENCE = {"connect_timeout_s": 7}
+PATIENCE = {"connect_timeout_s": 12}
 DEAF = """
 import json, os, sys, time
 ANSWERS = {
