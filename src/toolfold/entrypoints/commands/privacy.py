@@ -36,7 +36,7 @@ def privacy_status(arguments: Namespace) -> int:
         privacy = Privacy(config, vaults)
         print(f"privacy is {config.settings.privacy.mode} (`mode` of [privacy])")
         for server in config.servers:
-            told = "concealed" if privacy.conceals(server.name) else "shown as it is"
+            told = "concealed" if privacy.conceals(server.name) else "shown as they are"
             kinds = privacy.receives(server.name)
             receives = "every kind" if kinds is None else ", ".join(kinds) or "nothing"
             trust = ", untrusted" if server.untrusted else ""
