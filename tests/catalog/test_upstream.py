@@ -9,7 +9,7 @@ import anyio
 import pytest
 from support import MakeApp, entry, node_server, test_server
 
-PATIENCE = {"connect_timeout_s": 12}
+PATIENCE = {"connect_timeout_s": 7}
 DEAF = """
 import json, os, sys, time
 ANSWERS = {
@@ -54,7 +54,7 @@ async def test_servers_that_do_not_work_are_named_with_the_reason_and_the_others
     assert lines["good"] == "2 tools"
     assert "'no-such-command-anywhere' was not found" in lines["wrong"]
     assert "the licence key is missing" in lines["exits"]
-    assert "did not answer the handshake within 12 s" in lines["hangs"]
+    assert "did not answer the handshake within 7 s" in lines["hangs"]
     assert "printed what is not MCP" in lines["noisy"]
 
 
