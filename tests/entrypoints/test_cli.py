@@ -280,6 +280,22 @@ def test_what_a_person_asks_is_answered_without_the_sdk(
     assert done.stdout.splitlines()[-1] == "loaded: 0 []", done.stderr
 
 
+def test_rules_of_a_client_close_a_server_that_was_renamed_here(
+    toolfold: Toolfold, home: Path
+) -> None:
+    names = ("crm", "crm_2", "crm_bank", "my server_3")
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    write_config(home / "config" / "mcp.json", {name: {"command": "x"} for name in names})
+    rules = [("deny", "mcp__crm__put"), ("ask", "mcp__my_server__put"), ("allow", "mcp__crm__get")]
+    kept = [{"source": "s", "scope": "user", "list": each, "rule": rule} for each, rule in rules]
+    (home / "config" / "imported-rules.json").write_text(json.dumps({"rules": kept}))
+    done = toolfold("policy", "import", "--dry-run")
+
+    tools = [line.split('"')[1] for line in done.stdout.splitlines() if line.startswith("tools")]
+    assert tools == ["crm.put", "crm_2.put", "my_server.put", "my_server_3.put"]
+    assert "allow mcp__crm__get: it may mean crm.get or crm_2.get" in done.stdout
+
+
 def _session_members(session: int) -> list[str]:
     """Return the commands of the processes that belong to a session and are not dead."""
     members = []
