@@ -85,14 +85,14 @@ _NAMES: Final = (
     *("api_?-?key", "access_?-?key", "account_?-?key", "private_?-?key"),
     *("passwort", "kennwort", "wachtwoord", "mot de passe", "contraseña", "senha", "пароль"),
 )
-_HIDDEN: Final = (
+_VALUE: Final = (
     r"(?:\"(?P<double>[^\"\n]{4,2000}+)\"|'(?P<single>[^'\n]{4,2000}+)'"
     r"|(?P<bare>[^\s\"',;)}\]<>&]{6,2000}+))"
 )
 _NAMED: Final = re.compile(
     rf"{_any_of(_NAMES)}"
     r"[sS]?(?:_[A-Za-z0-9_]{0,20}|[0-9]{1,3})?[\"']?\s{0,3}(?:=>|:=|[:=](?!=)|is\s)\s{0,3}"
-    rf"{_HIDDEN}"
+    rf"{_VALUE}"
 )
 _SCHEME: Final = re.compile(
     rf"{_any_of(('bearer', 'basic', 'authorization'))}"
@@ -103,7 +103,7 @@ _SCHEME: Final = re.compile(
 _OPTION: Final = re.compile(
     r"--(?:[A-Za-z0-9]{1,20}-){0,3}"
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|access|private|secret)-?key)[ \t]{1,3}"
-    rf"(?!-){_HIDDEN}"
+    rf"(?!-){_VALUE}"
 )
 # What makes a link open to whoever has it.
 _SIGNATURE: Final = re.compile(
