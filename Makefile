@@ -23,7 +23,7 @@ ARGS ?=
 # Tests wait for processes now and then: one more at a time than there are cores.
 JOBS ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
-.PHONY: help setup tools demo test check bench bench-check bench-memory soak cover lock clean
+.PHONY: help setup tools demo test check bench bench-check bench-memory soak cover dist lock clean
 
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ cover: tools ## the tests with branch coverage, subprocesses included
 	@.venv/bin/coverage run -m pytest -q -m "not soak" $(ARGS)
 	@.venv/bin/coverage combine --quiet
 	@.venv/bin/coverage report --skip-covered --show-missing
+
+dist: setup ## sdist and wheel in dist/, built twice and compared
+	@$(PY) scripts/build_dist.py
 
 lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newer versions
 	@echo "lock: requirements.lock"
