@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolfold.config.paths import Directories
+from toolfold.config.processes import is_alive_since
 from toolfold.errors import ConfigError, NotFound
 from toolfold.relay.daemon import DaemonHandle, take_lock
 from toolfold.relay.places import Misplaced
@@ -62,7 +63,7 @@ def stop(arguments: Namespace) -> int:
         return 0
     if answer["in_flight"] and not arguments.now:
         print(f"Waiting for {answer['in_flight']} requests; --now ends them.", flush=True)
-    if not _until(lambda: not _lives(answer["pid"]), _LONGEST_STOP_S):
+    if not _until(lambda: not is_alive_since(answer["pid"], answer["started"]), _LONGEST_STOP_S):
         print(f"toolfold: process {answer['pid']} has not ended.", file=sys.stderr)
         return 1
     print("The daemon has ended.")
@@ -153,17 +154,6 @@ def _ago(then: float) -> str:
     seconds = max(0, round(time.time() - then))
     hours, minutes = divmod(seconds // 60, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        # One that nobody has waited for yet is listed, and is dead.
-        return " Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
 
 
 def _until(condition: Callable[[], object], limit_s: float) -> bool:
