@@ -77,6 +77,24 @@ def is_in_any(text: str) -> bool:
     return any(is_in(value, text.encode()) for value in SECRETS)
 
 
+async def test_json_within_a_string_of_an_answer_is_concealed_by_its_fields(
+    running: MakeApp, servers: dict[str, Any]
+) -> None:
+    code = """
+import crm, json
+answer = crm.echo(value='{"first_name": "Grace", "last_name": "Hopper"}')
+print(answer["value"])
+json.loads(answer["value"])["last_name"]
+"""
+    async with running(servers, toml=ON) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.success, result.text
+    assert result.value == "[NAME_2]"
+    assert "Hopper" not in result.text
+    assert "Grace" not in result.text
+
+
 async def test_where_nothing_is_said_nothing_is_concealed(
     running: MakeApp, servers: dict[str, Any], home: Path
 ) -> None:

@@ -25,6 +25,8 @@ class Plan(NamedTuple):
     value: Scalar
     spans: tuple[Span, ...]
     hidden: tuple[Hidden, ...]
+    numbers: frozenset[tuple[int, int]] = frozenset()
+    """Where numbers of JSON stand in the text: what stands for one is written as a string."""
 
 
 class Clean:
@@ -91,9 +93,14 @@ def _gather(value: Json, field: Field, inherited: str | None, pieces: list[Piece
     if isinstance(value, dict | list):
         _gather_below(value, field, kind, pieces)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        if kind == LIKELY_NAME:
-            kind = "NAME" if is_plausible(kind, value) else None
-        pieces.append((value, kind))
+        pieces.append((value, kind_of_leaf(kind, value)))
+
+
+def kind_of_leaf(kind: str | None, value: Scalar) -> str | None:
+    """Return the kind of a value, where its field only says what it is likely to be."""
+    if kind != LIKELY_NAME:
+        return kind
+    return "NAME" if is_plausible(kind, value) else None
 
 
 def _gather_below(

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from toolfold.jsontypes import Json
 from toolfold.privacy.book import Book, Hidden, Scalar
 from toolfold.privacy.detect import Detectors
+from toolfold.privacy.embedded import find_in_json, numbers_in_json
 from toolfold.privacy.fields import FieldRules, is_plausible
 from toolfold.privacy.pieces import Clean, Piece, Plan, hidden_of, look_alikes, pieces_of, rebuilt
 from toolfold.privacy.placeholders import LITERAL
@@ -153,11 +154,11 @@ class Vault:
         """Return a plan for each piece of a value; none at all if nothing of it is concealed."""
         rules = fields or _BUILTIN_RULES
         pieces = pieces_of(value, rules)
-        clean = set() if again else self._clean.texts((self._book.state, rules.kinds))
+        clean = set() if again else self._clean.texts((self._book.state, rules))
         fresh = [piece for piece in pieces if piece not in clean]
         if not fresh:
             return []
-        found, has_learned = self._find(fresh)
+        found, has_learned = self._find(fresh, rules)
         # What was found may stand in the others as well.
         looked = dict.fromkeys(pieces) if has_learned else found
         kinds, sought = rules.kinds | self._kinds, Sought(again)
@@ -192,7 +193,9 @@ class Vault:
         known = self._book.kinds
         return self._own_kinds if known <= self._own_kinds else self._own_kinds | known
 
-    def _find(self, pieces: Iterable[Piece]) -> tuple[dict[Piece, list[Span]], bool]:
+    def _find(
+        self, pieces: Iterable[Piece], rules: FieldRules
+    ) -> tuple[dict[Piece, list[Span]], bool]:
         """Return what is found in texts, and whether there is anything to look for elsewhere.
 
         Rows have the same keys over and over, so equal texts are looked at once.
@@ -201,17 +204,19 @@ class Vault:
         has_learned = False
         for piece in pieces:
             if isinstance(piece[0], str) and piece not in found:
-                found[piece] = self._found(piece)
+                found[piece] = self._found(piece, rules)
             for hidden in hidden_of(piece, found.get(piece, [])):
                 self._book.learn(hidden)
                 has_learned = True
         return found, has_learned
 
-    def _found(self, piece: Piece) -> list[Span]:
+    def _found(self, piece: Piece, rules: FieldRules) -> list[Span]:
         value, kind = str(piece[0]), piece[1]
         if kind is not None and is_plausible(kind, value):
             return [Span(kind, 0, len(value))]
-        return self._detectors.find(value)
+        found = self._detectors.find(value)
+        embedded = find_in_json(value, rules, self._detectors.find)
+        return merge([*found, *embedded], self._detectors.rank) if embedded else found
 
     def _planned(
         self, piece: Piece, found: list[Span], kinds: Collection[str], sought: Sought
@@ -221,7 +226,8 @@ class Vault:
         if len(spans) != 1 or spans[0][1:] != (0, len(value)):
             spans = merge([*spans, *self._book.known.find(value)], self._detectors.rank)
             spans = sorted([*spans, *look_alikes(value, spans, kinds)], key=_start)
-        return Plan(value, tuple(spans), hidden_of(piece, spans))
+        numbers = numbers_in_json(value) if spans else frozenset()
+        return Plan(value, tuple(spans), hidden_of(piece, spans), numbers)
 
     def _other(self, piece: Piece, sought: Sought) -> Plan:
         """Return the plan of a number, or of a text that is clean."""
@@ -238,7 +244,9 @@ class Vault:
             return placeholders[0] if placeholders else plan.value
         parts, position = [], 0
         for span, placeholder in zip(plan.spans, placeholders, strict=True):
-            parts += [plan.value[position : span.start], placeholder]
+            is_number = (span.start, span.end) in plan.numbers
+            parts += [plan.value[position : span.start]]
+            parts += [f'"{placeholder}"' if is_number else placeholder]
             position = span.end
         return "".join((*parts, plan.value[position:]))
 

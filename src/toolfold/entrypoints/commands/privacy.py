@@ -15,8 +15,7 @@ from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput
-from toolfold.execution.trust.concealing import Privacy
-from toolfold.execution.trust.covering import covered
+from toolfold.execution.trust.concealing import Privacy, concealed_answer
 from toolfold.journal.decisions import Revealed
 from toolfold.journal.journal import journal_of
 from toolfold.journal.runs import Origin
@@ -100,11 +99,11 @@ def privacy_check(arguments: Namespace) -> int:
     conceal = partial(vault.conceal, fields=rules)
     text = _text_or_file(arguments.text)
     value = parse_text(text)
-    if isinstance(value, str):
-        pieces = covered(lambda: [text.encode("utf-8", "replace")], conceal)
-        print(_lines(b"".join(pieces).decode()))
+    concealed = concealed_answer(conceal, value)
+    if isinstance(concealed, str):
+        print(_lines(concealed))
     else:
-        print(_lines(json.dumps(conceal(value), ensure_ascii=False, indent=2)))
+        print(_lines(json.dumps(concealed, ensure_ascii=False, indent=2)))
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(vault.counts.items()))
     print(f"{told or 'Nothing'} would be concealed.", file=sys.stderr)
     return 0

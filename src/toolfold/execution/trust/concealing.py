@@ -145,7 +145,7 @@ class Concealing:
                 )
                 if is_known:
                     return _unwrapped(concealed)
-            return await anyio.to_thread.run_sync(_concealed, self._concealer(sent), value)
+            return await anyio.to_thread.run_sync(concealed_answer, self._concealer(sent), value)
         except ToolfoldError as error:
             raise ToolFailed(
                 f"{server} was called, and its answer could not be concealed, so nobody gets it: "
@@ -274,7 +274,8 @@ def _is_soon_done(value: Json, size: int, again: tuple[Hidden, ...]) -> bool:
     return not (isinstance(value, str) and "\n" in value and ("{" in value or "[" in value))
 
 
-def _concealed(conceal: Callable[[Json], Json], value: Json) -> Json:
+def concealed_answer(conceal: Callable[[Json], Json], value: Json) -> Json:
+    """Return what an upstream answered, concealed; every answer to a run goes this way."""
     if isinstance(value, str):
         return b"".join(covered(lambda: [value.encode("utf-8", "replace")], conceal)).decode()
     return _unwrapped(conceal(value))
