@@ -4,12 +4,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import mcp_types as types
-from mcp.server import Server
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
 
-from null import serve_stdio, text
+from stdio import StdioServer, text, words
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}
@@ -28,14 +25,14 @@ ROW = {
 }
 
 
-def tool(name: str, required: dict[str, Any], **optional: Any) -> types.Tool:
+def tool(name: str, required: dict[str, Any], **optional: Any) -> dict[str, Any]:
     schema = {
         "type": "object",
         "properties": required | optional,
         "required": list(required),
         "additionalProperties": False,
     }
-    return types.Tool(name=name, description=f"The tool {name}.", input_schema=schema)
+    return {"name": name, "description": f"The tool {name}.", "inputSchema": schema}
 
 
 PLACE = {"owner": TEXT, "repo": TEXT}
@@ -83,10 +80,9 @@ def issue(number: int) -> dict[str, Any]:
     }
 
 
-def answer(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+def answer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if name == "fail":
-        content = [types.TextContent(type="text", text=arguments["words"])]
-        return types.CallToolResult(content=content, is_error=True)
+        return words(arguments["words"], is_error=True)
     if name == "list_issues":
         return text([issue(number) for number in range(1, arguments.get("limit", 4) + 1)])
     if name == "get_issue":
@@ -94,15 +90,5 @@ def answer(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     return text({"ok": True, "called": name, "with": arguments})
 
 
-def make_server(name: str) -> Server[Any]:
-    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=TOOLS[name])
-
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return answer(params.name, dict(params.arguments or {}))
-
-    return Server(name, version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
-
-
 if __name__ == "__main__":
-    serve_stdio(make_server(sys.argv[1]))
+    StdioServer(sys.argv[1], TOOLS[sys.argv[1]], answer).serve()

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import anyio
 import uvicorn
-from servers.null import make_server
+from servers.sdk import make_server
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response

@@ -1,6 +1,6 @@
 """MCP servers with one fault each: `python faulty.py MODE [ARGUMENT]`; the modes are below.
 
-Modes that never need the SDK do not import it, so that they fail as fast as a real one would.
+All but one do without the SDK, so that they fail as fast as a real one would.
 """
 
 import base64
@@ -8,8 +8,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable
 from typing import Any
+
+from stdio import StdioServer, text, tool, words
 
 NOISE = ["starting up...", "[info] loaded 3 plugins", "", '{"level": "debug", "msg": "ready"}', "{"]
 ODD_SCHEMAS = {
@@ -27,8 +30,6 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIO
 WAV = base64.b64encode(
     b"RIFF\x25\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\1\0\0\0\x80"
 ).decode()
-
-Call = Callable[[Any, dict[str, Any]], Awaitable[Any]]
 
 
 def exit_at_once() -> None:
@@ -52,9 +53,9 @@ def garbage() -> None:
 def garbage_then_ok() -> None:
     """Print what is not JSON-RPC, then serve as `null.py` does."""
     print(*NOISE, sep="\n", flush=True)
-    from null import make_server, serve_stdio
+    from null import serve
 
-    serve_stdio(make_server())
+    serve()
 
 
 def odd_schema() -> None:
@@ -69,105 +70,80 @@ def bad_schema() -> None:
 
 def slow(seconds: str) -> None:
     """Take a time for each call of `echo` (reads) and `put` (writes)."""
-    import anyio
-    from null import text, tool
 
-    async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
-        await anyio.sleep(float(seconds))
+    def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        time.sleep(float(seconds))
         return text(arguments.get("value"))
 
-    serve_tools(
-        {"echo": answer, "put": answer},
-        [tool("echo", "value", read_only=True), tool("put", "value", read_only=False)],
-    )
+    tools = [tool("echo", "value", read_only=True), tool("put", "value", read_only=False)]
+    StdioServer("slow", tools, call, is_concurrent=True).serve()
 
 
 def dies() -> None:
     """Kill itself in the middle of a call of `die`."""
-    from null import text, tool
 
-    async def die(ctx: Any, arguments: dict[str, Any]) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    async def pid(ctx: Any, arguments: dict[str, Any]) -> Any:
+    def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if name == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
         return text(os.getpid())
 
     tools = [tool("die", read_only=False), tool("pid", read_only=True)]
-    serve_tools({"die": die, "pid": pid}, tools)
+    StdioServer("dies", tools, call).serve()
 
 
 def changes() -> None:
     """Gain a tool with each call of `add_tool(name)`, and say so in both protocol eras."""
+    import mcp_types as types
+    from mcp.server import Server
     from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-    from null import text, tool
+    from sdk import serve_stdio, text, tool
 
     bus = InMemorySubscriptionBus()
     tools = [tool("add_tool", "name", read_only=False)]
 
-    async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
-        return text("added")
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(tools))
 
-    async def add_tool(ctx: Any, arguments: dict[str, Any]) -> Any:
-        tools.append(tool(arguments["name"], read_only=True))
-        calls[arguments["name"]] = answer
+    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
+        if params.name != "add_tool":
+            return text("added")
+        tools.append(tool((params.arguments or {})["name"], read_only=True))
         if ctx.protocol_version < "2026-07-28":
             await ctx.session.send_tool_list_changed()
         else:
             await bus.publish(ToolsListChanged())
         return text(len(tools))
 
-    calls: dict[str, Call] = {"add_tool": add_tool}
-    serve_tools(calls, tools, on_subscriptions_listen=ListenHandler(bus))
+    server: Server[Any] = Server(
+        "faulty",
+        version="1.0",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_subscriptions_listen=ListenHandler(bus),
+    )
+    serve_stdio(server)
 
 
 def image() -> None:
     """Answer with blocks other than text: `picture`, `sound`, `blob`; `fail` is an error."""
-    import mcp_types as types
-    from null import tool
-
-    pdf = types.BlobResourceContents(
-        uri="memo://report.pdf",
-        mime_type="application/pdf",
-        blob=base64.b64encode(b"%PDF-1.4").decode(),
-    )
-    results: dict[str, list[types.ContentBlock]] = {
-        "picture": [types.ImageContent(data=PNG, mime_type="image/png")],
-        "sound": [types.AudioContent(data=WAV, mime_type="audio/wav")],
-        "blob": [types.EmbeddedResource(resource=pdf)],
-        "fail": [types.TextContent(text="The printer is on fire.")],
+    pdf = {
+        "uri": "memo://report.pdf",
+        "mimeType": "application/pdf",
+        "blob": base64.b64encode(b"%PDF-1.4").decode(),
     }
-
-    def answering(name: str) -> Call:
-        async def answer(ctx: Any, arguments: dict[str, Any]) -> Any:
-            return types.CallToolResult(content=results[name], is_error=name == "fail")
-
-        return answer
-
+    results: dict[str, dict[str, Any]] = {
+        "picture": {"content": [{"type": "image", "data": PNG, "mimeType": "image/png"}]},
+        "sound": {"content": [{"type": "audio", "data": WAV, "mimeType": "audio/wav"}]},
+        "blob": {"content": [{"type": "resource", "resource": pdf}]},
+        "fail": words("The printer is on fire.", is_error=True),
+    }
     tools = [tool(name, read_only=True) for name in results]
-    serve_tools({name: answering(name) for name in results}, tools)
+    StdioServer("image", tools, lambda name, _arguments: results[name]).serve()
 
 
 def endless() -> None:
     """Answer the call of `pour` with one line that never ends."""
     serve_by_hand({"pour": {"type": "object"}}, is_endless=True)
-
-
-def serve_tools(calls: dict[str, Call], tools: list[Any], **handlers: Any) -> None:
-    """Serve over stdio with the SDK; `calls` and `tools` may grow."""
-    import mcp_types as types
-    from mcp.server import Server
-    from null import serve_stdio
-
-    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=list(tools))
-
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
-        return await calls[params.name](ctx, params.arguments or {})
-
-    server: Server[Any] = Server(
-        "faulty", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool, **handlers
-    )
-    serve_stdio(server)
 
 
 def serve_by_hand(schemas: dict[str, Any], *, is_endless: bool = False) -> None:

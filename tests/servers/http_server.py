@@ -14,7 +14,7 @@ import sys
 import anyio
 import uvicorn
 from mcp.server.sse import SseServerTransport
-from null import make_server
+from sdk import make_server
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request

@@ -1,62 +1,30 @@
-"""An MCP server that answers at once: `python null.py`, or `make_server()` in process."""
+"""An MCP server that answers at once: `python null.py`."""
 
-import json
 from typing import Any
 
-import anyio
-import mcp_types as types
-from mcp.server import NotificationOptions, Server
-from mcp.server.stdio import stdio_server
+from stdio import StdioServer, text, tool
+
+TOOLS = [tool("echo", "value", read_only=True), tool("put", "value", read_only=False)]
 
 
-def make_server() -> Server[Any]:
-    """Build the server: `echo` reads, `put` writes and counts its calls."""
-    tools = [tool("echo", "value", read_only=True), tool("put", "value", read_only=False)]
-    stored: list[object] = []
+class Null:
+    """`echo` reads, `put` writes and counts its calls."""
 
-    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools)
+    def __init__(self) -> None:
+        self._stored: list[object] = []
 
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        value = (params.arguments or {}).get("value")
-        if params.name == "echo":
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        value = arguments.get("value")
+        if name == "echo":
             return text(value)
-        stored.append(value)
-        return text({"value": value, "count": len(stored)})
-
-    return Server("null", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+        self._stored.append(value)
+        return text({"value": value, "count": len(self._stored)})
 
 
-def tool(name: str, *parameters: str, read_only: bool) -> types.Tool:
-    """Describe a tool whose parameters are all required and take any value."""
-    schema = {
-        "type": "object",
-        "properties": {parameter: {} for parameter in parameters},
-        "required": list(parameters),
-    }
-    return types.Tool(
-        name=name,
-        description=f"The {name} tool of a test server.",
-        input_schema=schema,
-        annotations=types.ToolAnnotations(read_only_hint=read_only),
-    )
-
-
-def text(value: object) -> types.CallToolResult:
-    """Answer with `value` as JSON in one text block."""
-    return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps(value))])
-
-
-def serve_stdio(server: Server[Any]) -> None:
+def serve() -> None:
     """Serve over stdin and stdout until the client leaves."""
-
-    async def serve() -> None:
-        changes = NotificationOptions(tools_changed=True)
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options(changes))
-
-    anyio.run(serve)
+    StdioServer("null", TOOLS, Null().call).serve()
 
 
 if __name__ == "__main__":
-    serve_stdio(make_server())
+    serve()

@@ -8,30 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import mcp_types as types
-from mcp.server import Server
-from null import serve_stdio, text
-
-
-def make_server(recorded: dict[str, Any], *, page_size: int = 50, answer: str = "") -> Server[Any]:
-    """Build a server that lists the recorded tools in pages, as they were."""
-    tools = [types.Tool.model_validate(tool) for tool in recorded["tools"]]
-
-    async def list_tools(
-        ctx: Any, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        start = int(params.cursor) if params and params.cursor else 0
-        end = start + page_size
-        next_cursor = str(end) if end < len(tools) else None
-        return types.ListToolsResult(tools=tools[start:end], next_cursor=next_cursor)
-
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if answer:
-            return types.CallToolResult(content=[types.TextContent(type="text", text=answer)])
-        return text({"tool": params.name, "arguments": params.arguments or {}})
-
-    name = recorded.get("server", "replay")
-    return Server(name, version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+from stdio import StdioServer, text, words
 
 
 def main() -> None:
@@ -42,7 +19,12 @@ def main() -> None:
     options = parser.parse_args()
     recorded = json.loads(options.file.read_text(encoding="utf-8"))
     answer = options.answer.read_text(encoding="utf-8") if options.answer else ""
-    serve_stdio(make_server(recorded, page_size=options.page_size, answer=answer))
+
+    def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return words(answer) if answer else text({"tool": name, "arguments": arguments})
+
+    name = recorded.get("server", "replay")
+    StdioServer(name, recorded["tools"], call, page_size=options.page_size).serve()
 
 
 if __name__ == "__main__":
