@@ -118,3 +118,9 @@ class Running:
 
     async def run(self, code: str, **options: Any) -> RunResult:
         return await self.app.runtime.run(code, **options)
+
+
+def scripted(path: Path, tools: list[dict[str, Any]], *arguments: str, **extra: Any) -> Any:
+    """Write tools to a file; return an `mcpServers` entry of a server that has just these."""
+    path.write_text(json.dumps(tools), encoding="utf-8")
+    return {**test_server("scripted", path, *arguments), **extra}

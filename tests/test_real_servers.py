@@ -66,11 +66,10 @@ async def test_eight_real_servers_are_listed_and_called(
     found = await value(
         toolfold,
         """
-import memory_mcp
-memory_mcp.create_entities(
+memory.create_entities(
     entities=[{"name": "Ada", "entityType": "person", "observations": ["writes programs"]}]
 )
-memory_mcp.search_nodes(query="programs")["entities"][0]["name"]
+memory.search_nodes(query="programs")["entities"][0]["name"]
 """,
     )
     assert found == "Ada"
@@ -99,8 +98,7 @@ sequential_thinking.sequentialthinking(
     converted = await value(
         toolfold,
         """
-import time_mcp
-time_mcp.convert_time(
+time.convert_time(
     source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo"
 )["target"]["datetime"]
 """,

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.catalog.names import OUR_MODULES, function_names, module_names, parameter_names
+from toolfold.catalog.names import (
+    OUR_MODULES,
+    as_written,
+    function_names,
+    module_names,
+    parameter_names,
+    sandbox_name,
+)
 
 # Short names of few characters meet each other often; the rest is anything.
 names = st.text(st.sampled_from("aAbB1_-. é中"), max_size=4) | st.text(max_size=200)
@@ -56,14 +63,14 @@ def test_a_name_without_ascii_letters_is_called_after_what_it_is() -> None:
     [
         ("github", "github"),
         ("google-workspace", "google_workspace"),
-        ("time", "time_mcp"),
-        ("memory", "memory_mcp"),
-        ("Tools", "tools_mcp"),
-        ("list", "list_mcp"),
+        ("time", "time"),
+        ("memory", "memory"),
+        ("Tools", "tools"),
+        ("list", "list"),
         ("import", "import_mcp"),
     ],
 )
-def test_a_module_shadows_nothing_that_guest_code_needs(server: str, module: str) -> None:
+def test_a_server_keeps_its_name(server: str, module: str) -> None:
     assert one(module_names([server])) == module
 
 
@@ -108,8 +115,12 @@ def test_modules_are_distinct_and_never_shadow(servers: list[str]) -> None:
 
     assert len(set(modules)) == len(set(servers))
     assert all(module.isidentifier() for module in modules)
-    forbidden = {*sys.stdlib_module_names, *dir(builtins), *keyword.kwlist, *OUR_MODULES}
-    assert forbidden.isdisjoint(modules)
+    assert {*keyword.kwlist, "toolfold"}.isdisjoint(modules)
+    in_sandbox = {sandbox_name(module) for module in modules}
+    forbidden = {*sys.stdlib_module_names, *dir(builtins), *keyword.kwlist, "tools", "runs"}
+    assert len(in_sandbox) == len(set(servers))
+    assert forbidden.isdisjoint(in_sandbox)
+    assert {as_written(name) for name in in_sandbox} == set(modules)
 
 
 @given(st.lists(names), st.randoms(use_true_random=False))

@@ -160,10 +160,10 @@ async def test_a_mistake_is_found_before_anything_ran(
     assert after.text == "0"
 
 
-async def test_memory_is_ours_although_a_server_is_called_so(running: MakeApp) -> None:
+async def test_memory_gives_way_to_a_server_that_is_called_so(running: MakeApp) -> None:
     async with running({"memory": test_server("null")}) as app:
-        ours = await app.run("import memory\nmemory.store('ours')\nmemory.list().total")
-        theirs = await app.run("import memory_mcp\nmemory_mcp.put(value=7)")
+        ours = await app.run("toolfold.memory.store('ours')\ntoolfold.memory.list().total")
+        theirs = await app.run("memory.put(value=7)")
 
     assert ours.text == "1"
     assert json.loads(theirs.text)["value"] == 7

@@ -114,6 +114,11 @@ class Catalog:
         return self._known.servers
 
     @property
+    def spellings(self) -> Mapping[str, str]:
+        """Every name under which guest code may have a module, and the module."""
+        return self._known.spellings
+
+    @property
     def index(self) -> ToolIndex:
         """Search over all tools."""
         return self._known.index
@@ -124,7 +129,12 @@ class Catalog:
 
     def functions(self, module: str) -> Mapping[str, Tool]:
         """Return the tools of a module by function name; none if they are not known."""
-        return self._known.functions(module)
+        return self._known.functions(self._known.spellings.get(module, module))
+
+    def has(self, module: str, function: str) -> bool:
+        """Whether a module is known to have a tool of that name, as guest code or servers spell."""
+        tools = self.functions(module)
+        return function in tools or any(each.listed.name == function for each in tools.values())
 
     def statuses(self) -> list[ServerStatus]:
         """Say of each configured server what it offers, or why it does not."""
@@ -148,7 +158,9 @@ class Catalog:
     async def learn(self, modules: Iterable[str] | None = None, *, fresh: bool = False) -> None:
         """Wait until the tools of these modules (by default all) are known, or known not to be."""
         servers = self._known.servers
-        wanted = servers if modules is None else [each for each in modules if each in servers]
+        spellings = self._known.spellings
+        named = servers if modules is None else {spellings.get(each, each) for each in modules}
+        wanted = [each for each in named if each in servers]
         async with anyio.create_task_group() as tasks:
             for module in wanted:
                 upstream = self._upstreams[servers[module]]
@@ -157,11 +169,11 @@ class Catalog:
 
     def stub(self, module: str) -> str:
         """Return the module's stub for the type checker."""
-        return self._known.stub(module)
+        return self._known.stub(self._known.spellings.get(module, module))
 
     def fault(self, module: str) -> str | None:
         """Say why a module has no tools, if that is so."""
-        server = self._known.servers.get(module)
+        server = self._known.servers.get(self._known.spellings.get(module, module))
         return self._upstreams[server].fault if server else None
 
     def find(self, name: str) -> Tool:
@@ -197,7 +209,7 @@ class Catalog:
             UpstreamError: The server failed, or the tool did.
         """
         if tool.is_built_in:
-            answer = await self._built_ins[tool.module].call(tool.listed.name, arguments)
+            answer = await self._built_in(tool).call(tool.listed.name, arguments)
             self._refuse_if_large(tool, answer.size)
             return answer
         upstream = self._upstreams[tool.server]
@@ -210,6 +222,9 @@ class Catalog:
             text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
             return await self._kept(tool, LargeAnswer(len(text), lambda: [text]), keep)
         return answer
+
+    def _built_in(self, tool: Tool) -> BuiltIn:
+        return self._built_ins[tool.module.removeprefix("toolfold.")]
 
     def observe(self, tool: Tool, answer: Answer) -> None:
         """Learn what a tool returns from what it returned, as guest code has it."""
@@ -241,7 +256,7 @@ class Catalog:
             UpstreamError: The server failed, or answered with too much.
         """
         if tool.is_built_in:
-            module = self._built_ins[tool.module]
+            module = self._built_in(tool)
             text = module.show(await module.answer(tool.listed.name, arguments))
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         upstream = self._upstreams[tool.server]

@@ -1,10 +1,10 @@
 """The tools that are known, under the names that guest code uses, whether servers run or not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from toolfold.catalog.definitions import Definitions
-from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.names import former_name, function_names, module_names, sandbox_name
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
 from toolfold.catalog.tool import ListedTool, Tool, built_in_server
@@ -23,16 +23,19 @@ class KnownTools:
         self._names = module_names(listings)
         self.servers: Mapping[str, str] = {module: name for name, module in self._names.items()}
         """The server behind each module, of all that are configured."""
-        self.modules = {**self.servers, **{module: built_in_server(module) for module in built_in}}
+        own = {f"toolfold.{each}" if each in self.servers else each: each for each in built_in}
+        self.modules = {**self.servers, **{module: built_in_server(module) for module in own}}
         """All modules; what is built in has a server in name only."""
+        self.spellings: Mapping[str, str] = _spellings(self.servers, own)
+        """Every name under which a module is known, and the module."""
         self._tools = {
             self._names[server]: _named(server, self._names[server], listed)
             for server, listed in listings.items()
             if listed is not None
         }
         self._tools |= {
-            module: _named(built_in_server(module), module, tools)
-            for module, tools in built_in.items()
+            module: _named(built_in_server(module), module, built_in[own_name])
+            for module, own_name in own.items()
         }
         self.definitions = Definitions(
             {module: tuple(tools.values()) for module, tools in self._tools.items()}
@@ -73,9 +76,10 @@ class KnownTools:
         """Split `github.create_issue` or `mcp__github__create_issue` into module and function."""
         if not name.startswith("mcp__"):
             module, _, function = name.partition(".")
-            if module not in self.modules:  # a server may have the name of a module of ours
-                module = self._names.get(module, module)
-            return module, function
+            if module == "toolfold":
+                inner, _, function = function.partition(".")
+                module = f"toolfold.{inner}"
+            return self.spellings.get(module) or self._names.get(module, module), function
         server, _, tool = name.removeprefix("mcp__").partition("__")
         for candidate, module in self._names.items():
             if server in {candidate, module, candidate.replace("-", "_")}:
@@ -109,6 +113,15 @@ class KnownTools:
             suggestions = " or ".join(f"{module}.{match}" for match in near)
             return f"No tool is named {name!r}. Did you mean {suggestions}?"
         return f"No tool is named {name!r}. tools.search(...) finds tools."
+
+
+def _spellings(servers: Iterable[str], built_in: Mapping[str, str]) -> dict[str, str]:
+    """Return what each name stands for; what a server is called now goes before former names."""
+    found = {former: module for module in servers if (former := former_name(module))}
+    for module, own_name in built_in.items():
+        found |= {f"toolfold.{own_name}": module, sandbox_name(module): module, module: module}
+    found |= {sandbox_name(module): module for module in servers}
+    return found | {module: module for module in servers}
 
 
 def _named(server: str, module: str, listed: Sequence[ListedTool]) -> dict[str, Tool]:

@@ -9,8 +9,9 @@ The rule, in order:
 3. A leading digit gets `n_` in front (`2fa` is `n_2fa`). A name that has no ASCII letter or digit
    is called after what it is, with a digest: `tool_b5f2`.
 4. A Python keyword gets a trailing underscore (`from_`). Builtins stay: `redis.type(...)` and
-   `f(id=...)` shadow nothing. A module does shadow, so one named like a keyword, a builtin, a
-   standard library module or a module of ours gets `_mcp` (`time_mcp`, `memory_mcp`).
+   `f(id=...)` shadow nothing. A server keeps its name even where Python or toolfold has a module of
+   that name: ours are reached as `toolfold.memory`, and programs are read so that tools and the
+   standard module of one name both work. Only keywords and `toolfold` get `_mcp` (`import_mcp`).
 5. A parameter that is an identifier as it stands keeps its spelling (`perPage`): it is read in the
    server's documentation beside its values.
 6. When several names meet in one identifier, the one that is spelled exactly so keeps it, else the
@@ -28,7 +29,13 @@ from collections.abc import Callable, Iterable
 
 OUR_MODULES = frozenset({"graph", "memory", "runs", "skills", "toolfold", "tools", "workspace"})
 
-_SHADOWING = OUR_MODULES | sys.stdlib_module_names | frozenset(dir(builtins))
+PYTHON_NAMES = frozenset(sys.stdlib_module_names) | frozenset(dir(builtins))
+"""What Python means by a plain name, unless a program says otherwise."""
+
+_SANDBOX_OWN = PYTHON_NAMES | {"runs", "tools"}
+_SANDBOX_NAME = re.compile(
+    r"(?<!\w)_(?:mcp_(\w+)|python_(\w+)|toolfold_(graph|memory|skills|workspace)\b)"
+)
 _MAX_CHARS = 80
 
 _WORD = re.compile(
@@ -64,7 +71,34 @@ def parameter_names(properties: Iterable[str]) -> dict[str, str]:
 
 def _module(server: str) -> str:
     name = _snake(server, fallback="server")
-    return f"{name}_mcp" if keyword.iskeyword(name) or name in _SHADOWING else name
+    return f"{name}_mcp" if keyword.iskeyword(name) or name == "toolfold" else name
+
+
+def former_name(module: str) -> str | None:
+    """Return what the module of a server was called before servers kept their names."""
+    return f"{module}_mcp" if module in PYTHON_NAMES | OUR_MODULES else None
+
+
+def sandbox_name(module: str) -> str:
+    """Return the name under which the sandbox has a module; no server can be called so."""
+    if module.startswith("toolfold."):
+        return f"_{module.replace('.', '_')}"
+    return f"_mcp_{module}" if module in _SANDBOX_OWN else module
+
+
+def python_name(module: str) -> str:
+    """Return the name under which a program has a standard module beside a server of its name."""
+    return f"_python_{module}"
+
+
+def as_written(text: str) -> str:
+    """Return a text of ours or the interpreter's with modules named as people write them."""
+    return _SANDBOX_NAME.sub(_visible, text) if "_" in text else text
+
+
+def _visible(match: re.Match[str]) -> str:
+    server, standard, built_in = match.groups()
+    return server or standard or f"toolfold.{built_in}"
 
 
 def _function(tool: str) -> str:

@@ -34,7 +34,7 @@ class ListedTool:
 
 def built_in_server(module: str) -> str:
     """Return what stands for the server of a module that is built in."""
-    return f"toolfold:{module}"
+    return f"toolfold:{module.removeprefix('toolfold.')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,11 @@ class Tool:
     def is_built_in(self) -> bool:
         """Whether no server is behind it."""
         return self.server == built_in_server(self.module)
+
+    @property
+    def own_path(self) -> str:
+        """How a built-in tool is called where no server has the name of its module."""
+        return self.path.removeprefix("toolfold.")
 
     @property
     def path(self) -> str:

@@ -179,7 +179,7 @@ class Calls:
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
         journaled.arguments = bind(tool, call.args, call.kwargs)
-        if tool.path == SAVE:
+        if tool.is_built_in and tool.own_path == SAVE:
             journaled.arguments = with_source(journaled.arguments, self._definition_of)
         self._caching.check(tool)
         journaled.is_reading = tool.listed.read_only
@@ -251,7 +251,7 @@ class Calls:
 
         There are few turns for the files of all runs: one run must not have every one of them.
         """
-        if tool.module != FILES:
+        if not tool.is_built_in or not tool.own_path.startswith(f"{FILES}."):
             yield
             return
         async with self._looking:

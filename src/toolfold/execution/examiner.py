@@ -4,9 +4,11 @@ from typing import Final
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.definitions import Definitions
+from toolfold.catalog.names import sandbox_name
 from toolfold.config.settings import Limits
 from toolfold.errors import ToolfoldError
 from toolfold.execution import report
+from toolfold.execution.checking.imports import used_modules, with_added
 from toolfold.execution.checking.plan import Plan, make_plan
 from toolfold.execution.checking.review import Finding, review
 from toolfold.execution.sessions.bindings import NOTHING, Bindings
@@ -37,10 +39,18 @@ class Examiner:
         self._limits = limits
         self._checked: dict[str, tuple[Definitions, Tier, list[Finding]]] = {}
 
-    async def learn(self, feed: Feed, bound: Bindings = NOTHING) -> None:
-        """Wait until the tools that a program, its skills and its session use are known."""
-        wanted = [plan.imports | self._catalog.modules_in(plan.names) for plan in feed.plans]
+    async def prepare(self, feed: Feed, bound: Bindings = NOTHING) -> Feed:
+        """Return a program whose modules are there, with or without imports.
+
+        Waits until the tools that it, its skills and its session use are known.
+        """
+        wanted = [
+            used_modules(plan, self._catalog) | self._catalog.modules_in(plan.names)
+            for plan in feed.plans
+        ]
         await self._catalog.learn(bound.used_by(feed.plan).modules.union(*wanted))
+        session = {name: bound.imports.get(name) for name in bound.names}
+        return feed.resolved(self._catalog, session)
 
     async def examine(
         self, feed: Feed, bound: Bindings = NOTHING, *, needs_cpython: bool = False
@@ -62,12 +72,12 @@ class Examiner:
         self, feed: Feed, bound: Bindings, *, needs_cpython: bool
     ) -> tuple[Tier, list[Finding]]:
         """The same, of a program by itself: its skills are what they say they are."""
-        plan, tiers = bound.used_by(feed.plan).known_to(feed.plan), self._tiers
+        plan, tiers = bound.used_by(feed.plan).known_to(with_added(feed.plan)), self._tiers
         prelude = self._prelude(feed, bound)
         verdict = await self._checker.check(plan.source, prelude=prelude)
         found = verdict.diagnostics
         misused = review_calls(feed, found)
-        if not needs_cpython and tiers.choose(plan, self._catalog.modules) == "monty":
+        if not needs_cpython and tiers.choose(plan, self._catalog.spellings) == "monty":
             findings = review(plan, found, self._catalog) + misused
             findings += report.unsupported_findings(plan.unsupported)
             if not findings and verdict.refusal:
@@ -88,8 +98,7 @@ class Examiner:
         if skill.name in {each.name for each in feed.skills}:
             message = f"The skill {skill.name!r} would import itself, by way of others."
             return "monty", [Finding(line=1, message=message)]
-        await self.learn(feed)
-        return await self.examine(feed)
+        return await self.examine(await self.prepare(feed))
 
     async def _check_used(self, skill: Skill) -> tuple[Tier, list[Finding]]:
         """Check a skill that a program uses, unless nothing has changed since it was checked."""
@@ -108,18 +117,19 @@ class Examiner:
 
     def missed(self, feed: Feed) -> str | None:
         """Say why a program that needs CPython cannot have it; None if it can."""
-        told = [self._tiers.missed(plan, self._catalog.modules) for plan in feed.plans]
+        told = [self._tiers.missed(plan, self._catalog.spellings) for plan in feed.plans]
         return next(filter(None, told), None)
 
     def _prelude(self, feed: Feed, bound: Bindings) -> str:
         """Declare what guest code may use without importing it."""
         lines = [*_STUBS, *filter(None, (feed.stubs, bound.prelude()))]
         # The checker finds a module that is imported in a function only if it knows it already.
-        modules = sorted(feed.plan.imports & self._catalog.modules.keys())
+        modules = sorted(feed.plan.imports & self._catalog.spellings.keys())
         lines += [f"import {module} as _{module}" for module in modules]
+        lines += feed.plan.added.values()
         for name in self.aliases(feed.plan):
             tool = self._catalog.find(name)
-            lines.append(f"from {tool.module} import {tool.function} as {name}")
+            lines.append(f"from {sandbox_name(tool.module)} import {tool.function} as {name}")
         return "\n".join(lines)
 
     def aliases(self, plan: Plan) -> list[str]:

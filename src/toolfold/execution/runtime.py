@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from toolfold.catalog.names import as_written
 from toolfold.catalog.questions import Ask
 from toolfold.config.settings import Limits
 from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed
@@ -41,6 +42,7 @@ from toolfold.journal.runs import RESUMABLE, Kind, Origin, Run, Start
 from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import (
     Checker,
+    Failure,
     GuestOutcome,
 )
 from toolfold.skills.extract import definition_in
@@ -240,14 +242,15 @@ class Runtime:
         clock.lap("plan_ms")
         feed = await self._feeder.feed(plan)
         bound = held.info.bindings
-        await self._examiner.learn(feed, bound)
+        feed = await self._examiner.prepare(feed, bound)
         clock.lap("connect_ms")
         needs_cpython = held.info.tier == "cpython" and held.state is not None
         tier, findings = await self._examiner.examine(feed, bound, needs_cpython=needs_cpython)
         clock.lap("check_ms")
         if findings:
             missed = self._examiner.missed(feed)
-            text = report.rejection_text(findings, plan.source, missed=missed)
+            told = [replace(each, message=as_written(each.message)) for each in findings]
+            text = report.rejection_text(told, plan.source, missed=missed)
             raise CodeRejected(text, line=findings[0].line)
         return feed, tier
 
@@ -260,7 +263,7 @@ class Runtime:
         guard: Guard,
         keeping: Keeping,
     ) -> Calls:
-        sources = [held.info.bindings.source(), plan.source]
+        sources = [as_written(held.info.bindings.source()), as_written(plan.source)]
         return Calls(
             self._answerers,
             journaled,
@@ -323,6 +326,8 @@ class Runtime:
         notes: tuple[str, ...],
     ) -> RunResult:
         counts, waits = calls.tally.counts(), (*calls.waits, *calls.concealing.notes, *notes)
+        if outcome.failure is not None:
+            outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure
         max_chars = self._limits.reply_chars
         if failure is None:
@@ -331,7 +336,12 @@ class Runtime:
         else:
             hint = hint_for(failure, tier, has_cpython=self._tiers.has_cpython)
             text = report.failure_text(
-                outcome, plan.source, counts, (*waits, *saved.notes), max_chars=max_chars, hint=hint
+                outcome,
+                as_written(plan.source),
+                counts,
+                (*waits, *saved.notes),
+                max_chars=max_chars,
+                hint=hint,
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
@@ -347,6 +357,12 @@ class Runtime:
             times=clock.times,
             tier=tier,
         )
+
+
+def _named(failure: Failure) -> Failure:
+    """Return a failure that names modules as the program did."""
+    message, traceback = as_written(failure.message), as_written(failure.traceback)
+    return replace(failure, message=message, traceback=traceback)
 
 
 def _rejected(rejection: CodeRejected, times: Times, notes: Iterable[str]) -> RunResult:

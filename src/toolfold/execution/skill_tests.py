@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.names import as_written
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import NotFound
@@ -76,12 +77,13 @@ class SkillTests:
         feed = await feeder.feed(plan)
         if feed.findings:
             return [each.message for each in feed.findings], calls
+        feed = feed.resolved(_Recorded(self._catalog, calls))
         replay = Replay(calls)
         outcome = await self._run(feed, replay, calls)
         return list(_compared(recording, outcome, replay)), calls
 
     async def _run(self, feed: Feed, replay: Replay, calls: list[Any]) -> GuestOutcome:
-        known = self._catalog.modules
+        known = self._catalog.spellings
         chosen: set[Tier] = {self._tiers.choose(plan, known) for plan in feed.plans}
         sandbox = self._tiers.sandbox("cpython" if "cpython" in chosen else "monty")
         offered = with_recorded(modules(self._catalog), calls)
@@ -89,6 +91,25 @@ class SkillTests:
         async with sandbox.open(offered, frozenset({SHOW, *aliases})) as session:
             clock = PausableClock(self._limits.wall_time_s)
             return await run_feed(session, feed, replay.call, clock)
+
+
+class _Recorded:
+    """The modules that there are, and those that there were when a skill was recorded."""
+
+    def __init__(self, catalog: Catalog, calls: list[Any]) -> None:
+        self._functions = catalog.functions
+        named = {str(each["tool"]).rpartition(".")[0] for each in calls}
+        recorded = {as_written(name): name for name in sorted(named) if name}
+        self.servers = {**{name: name for name in recorded}, **catalog.servers}
+        self.spellings = {**{name: name for name in recorded.values()}, **catalog.spellings}
+        self._recorded = {
+            (as_written(module), function)
+            for module, _, function in (str(each["tool"]).rpartition(".") for each in calls)
+        }
+
+    def has(self, module: str, function: str) -> bool:
+        """Whether a module has a tool of that name, or had one."""
+        return (module, function) in self._recorded or function in self._functions(module)
 
 
 def with_recorded(offered: Modules, calls: list[Any]) -> Modules:

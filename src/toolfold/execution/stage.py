@@ -170,7 +170,7 @@ def modules(catalog: Catalog) -> Modules:
         return make
 
     ours = {"tools": lambda: discovery_module.MODULE, "runs": lambda: runs_module.MODULE}
-    return ours | {module: factory(module) for module in catalog.modules}
+    return {name: factory(module) for name, module in catalog.spellings.items()} | ours
 
 
 def _helpers(feed: Feed, bound: Bindings) -> Iterable[Program]:

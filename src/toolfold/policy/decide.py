@@ -133,8 +133,8 @@ def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
     """Whether a rule is about a tool at all, whatever it is called with."""
     if rule.tools and not _fits_any((tool.name, *tool.other_names), rule.tools):
         return False, "it is about other tools"
-    module = tool.name.partition(".")[0]
-    if rule.upstreams and not _fits_any((tool.upstream, module), rule.upstreams):
+    modules = [name.partition(".")[0] for name in (tool.name, *tool.other_names)]
+    if rule.upstreams and not _fits_any((tool.upstream, *modules), rule.upstreams):
         return False, "it is about other upstreams"
     for name, truths in rule.annotations:
         said: bool | None = getattr(tool, name)

@@ -64,7 +64,7 @@ def test_all_tools_of_that_name_come_first(query: str) -> None:
         ("recipients", "mail.send"),
         ("addresses", "mail.send"),
         ("comments", "github.create_issue_comment"),
-        ("what time is it", "time_mcp.get_current_time"),
+        ("what time is it", "time.get_current_time"),
     ],
 )
 def test_words_are_found_in_names_descriptions_parameters_and_values(query: str, path: str) -> None:
@@ -88,10 +88,10 @@ def test_a_query_in_another_script_is_unmatched_as_a_whole() -> None:
     assert ToolIndex(TOOLS).search("搜索 ", limit=3).unmatched == ("搜索",)
 
 
-@pytest.mark.parametrize("server", ["time", "time_mcp"])
+@pytest.mark.parametrize("server", ["time"])
 def test_a_server_is_searched_alone_under_either_name(server: str) -> None:
     assert paths("create issue", server=server) == []
-    assert paths("time", server=server) == ["time_mcp.get_current_time"]
+    assert paths("time", server=server) == ["time.get_current_time"]
 
 
 def test_a_blank_query_lists_the_tools_in_order() -> None:

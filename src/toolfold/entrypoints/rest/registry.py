@@ -90,7 +90,7 @@ def category_of(tool: Tool) -> str:
     """Return the category of a tool."""
     if not tool.is_built_in:
         return _apart(tool.module)
-    verb = VERBS.get(tool.path)
+    verb = VERBS.get(tool.own_path)
     return verb.category if verb else tool.module
 
 

@@ -33,8 +33,6 @@ def about_name(name: str, names: ToolNames, defined: Iterable[str]) -> str:
     """Say what to do about a name that is not defined."""
     if name.startswith("mcp__"):
         return _about_spelling(name, names)
-    if name in names.modules or name == "tools":
-        return f"{name!r} is not imported. Add `import {name}` at the top."
     if name in dir(builtins):
         instead = f": {MISSING_BUILTINS[name]}" if name in MISSING_BUILTINS else ""
         return f"{name!r} does not exist in this sandbox{instead}."
@@ -54,8 +52,8 @@ def about_name(name: str, names: ToolNames, defined: Iterable[str]) -> str:
 
 def about_import(module: str, member: str | None, names: ToolNames) -> str:
     """Say what to do about a module that is not there, or lacks `member`."""
-    if module in names.modules and member:
-        return about_tool(module, member, names)
+    if module in names.spellings and member:
+        return about_tool(names.spellings[module], member, names)
     if member:
         return f"{module}.{member} does not exist in this sandbox."
     if module.partition(".")[0] in sys.stdlib_module_names:
@@ -71,8 +69,8 @@ def about_import(module: str, member: str | None, names: ToolNames) -> str:
 
 def about_attribute(module: str, name: str, names: ToolNames) -> str | None:
     """Say what to do about `module.name`, which is not there; None if that is said elsewhere."""
-    if module in names.modules:
-        return about_tool(module, name, names)
+    if module in names.spellings:
+        return about_tool(names.spellings[module], name, names)
     if module == "tools":
         return (
             f"tools has no function {name!r}; it has search, describe, servers, resources and read."

@@ -2,8 +2,8 @@
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeGuard
 
@@ -31,6 +31,8 @@ class Plan:
     """What Monty lacks."""
     differs: bool
     """Whether Monty takes some of it and does not do as Python does."""
+    added: Mapping[str, str] = field(default_factory=dict)
+    """The modules that it uses and does not import, each with the statement that does so."""
 
 
 def make_plan(source: str, *, max_bytes: int) -> Plan:

@@ -44,6 +44,9 @@ class ToolNames(Protocol):
     @property
     def modules(self) -> Mapping[str, str]: ...
 
+    @property
+    def spellings(self) -> Mapping[str, str]: ...
+
     def functions(self, module: str) -> Mapping[str, Tool]: ...
 
     def fault(self, module: str) -> str | None: ...
@@ -104,7 +107,7 @@ class Reading:
             case _:
                 return None
         module = path.partition(".")[0]
-        if module not in self._names.modules and not path.startswith("mcp__"):
+        if module not in self._names.spellings and not path.startswith("mcp__"):
             return None
         try:
             return self._names.find(path)

@@ -145,7 +145,7 @@ class _Reviewer:
         """Whether a module of which the checker knows too little is in the real Python."""
         return (
             self._has_all
-            and module not in self._names.modules
+            and module not in self._names.spellings
             and module.partition(".")[0] in self._modules
         )
 
@@ -153,8 +153,9 @@ class _Reviewer:
         for node in self._reading.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 module = self._reading.modules.get(node.func.id, "")
-                if module in self._names.modules and node.lineno == diagnostic.line:
-                    yield about_module_call(module, self._names)
+                spellings = self._names.spellings
+                if module in spellings and node.lineno == diagnostic.line:
+                    yield about_module_call(spellings[module], self._names)
 
     def _bad_argument(self, diagnostic: Diagnostic, quoted: list[str]) -> Iterator[str]:
         found = self._reading.call_at(diagnostic)

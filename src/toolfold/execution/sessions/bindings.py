@@ -118,8 +118,8 @@ def _bounded(texts: dict[str, str]) -> dict[str, str]:
 
 def bindings(plan: Plan) -> Bindings:
     """Return what the top level of a program binds, whether or not it gets so far."""
-    names: dict[str, None] = {}
-    imports: dict[str, str] = {}
+    names: dict[str, None] = dict.fromkeys(plan.added)
+    imports: dict[str, str] = dict(plan.added)
     for node in _top_level(plan.nodes[0]):
         for name in _bound_by(node):
             names[name] = None

@@ -4,8 +4,9 @@ import ast
 import re
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 import anyio
@@ -13,6 +14,7 @@ import anyio.to_thread
 
 from toolfold.clocks import PausableClock
 from toolfold.errors import BadInput, NotFound
+from toolfold.execution.checking.imports import ModuleNames, resolve
 from toolfold.execution.checking.plan import Plan, make_plan
 from toolfold.execution.checking.reading import is_guarded
 from toolfold.execution.checking.review import Finding
@@ -54,6 +56,13 @@ class Feed:
         """Both programs."""
         return [self.plan, self.before] if self.before else [self.plan]
 
+    def resolved(
+        self, names: ModuleNames, session: Mapping[str, str | None] = MappingProxyType({})
+    ) -> "Feed":
+        """Return the feed with the modules that it uses: see `checking/imports.py`."""
+        before = self.before and resolve(self.before, names, {})
+        return replace(self, plan=resolve(self.plan, names, session), before=before)
+
     @property
     def program(self) -> Program:
         """The code itself, as the sandbox takes it."""
@@ -65,6 +74,12 @@ class Feed:
         if self.before is None:
             return None
         return Program(source=self.before.source, awaited=self.before.awaited)
+
+    @property
+    def imports(self) -> Program | None:
+        """What imports the modules that both programs use and do not import."""
+        added = {text: None for plan in self.plans for text in plan.added.values()}
+        return Program(source="\n".join(added)) if added else None
 
     @property
     def stubs(self) -> str:
@@ -208,7 +223,11 @@ class Feeder:
 async def run_feed(
     session: Session, feed: Feed, on_call: OnCall, clock: PausableClock
 ) -> GuestOutcome:
-    """Define the skills of a program, and run it."""
+    """Import the modules of a program, define its skills, and run it."""
+    if (imports := feed.imports) is not None:
+        imported = await session.run(imports, on_call, clock=clock)
+        if imported.failure:
+            return imported
     if (definitions := feed.definitions) is None:
         return await session.run(feed.program, on_call, clock=clock)
     defined = await session.run(definitions, on_call, clock=clock)

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from toolfold.catalog.names import former_name
 from toolfold.catalog.questions import Ask
 from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
@@ -53,14 +54,25 @@ def facts_of(tool: Tool) -> ToolFacts:
     """Return what rules can know of a tool. What is built in keeps what it takes away."""
     listed = tool.listed
     if tool.is_built_in:
-        return ToolFacts(tool.path, tool.server, read_only=listed.read_only, destructive=False)
+        return ToolFacts(
+            tool.path,
+            tool.server,
+            read_only=listed.read_only,
+            destructive=False,
+            other_names=(tool.own_path, f"toolfold.{tool.own_path}"),
+        )
+    former = former_name(tool.module)
+    modules = (tool.module, tool.server, *filter(None, [former]))
     return ToolFacts(
         tool.path,
         tool.server,
         read_only=listed.read_only,
         destructive=listed.destructive,
         idempotent=listed.idempotent,
-        other_names=(f"{tool.module}.{listed.name}", f"{tool.server}.{listed.name}"),
+        other_names=(
+            *(f"{each}.{listed.name}" for each in modules),
+            *(f"{each}.{tool.function}" for each in modules[1:]),
+        ),
     )
 
 
