@@ -16,15 +16,15 @@ from toolfold.config.config import load_config
 from toolfold.config.servers import config_hash
 
 PAIRS = 21
-MOST_MS = 100
-MOST_MB = 100
+MAX_MS = 100
+MAX_MB = 100
 QUERY = "open an issue about a bug"
 
 _MEASURE_MEMORY = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
 from tokens import load
-from toolfold.catalog.known import KnownTools
+from toolfold.catalog.known_tools import KnownTools
 from toolfold.catalog.search.discovery import ToolIndex
 def peak_mb(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak_mb()
@@ -46,8 +46,8 @@ def main() -> int:
     print(f"\nthe catalog with {len(load([]))} tools")
     print(f"`toolfold tools search` from the disk, over `python -c pass`: {added_ms:.0f} ms")
     print(f"memory of the catalog and its index of words: {memory_mb:.0f} MB")
-    print(f"promised: under {MOST_MS} ms, under {MOST_MB} MB")
-    return 0 if added_ms < MOST_MS and memory_mb < MOST_MB else 1
+    print(f"promised: under {MAX_MS} ms, under {MAX_MB} MB")
+    return 0 if added_ms < MAX_MS and memory_mb < MAX_MB else 1
 
 
 def _search_ms(home: Path) -> float:

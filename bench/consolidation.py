@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from toolfold.embedding import MiniLmEmbedder
 from toolfold.memory.consolidation.models import Consolidated, ConsolidationCounts
 from toolfold.memory.consolidation.service import Consolidation
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.usage import Usage
+from toolfold.memory.usage import UsageCounter
 
 # Below this, a mean difference is a tie that fell to the other side.
 TOLERANCE = 0.002
@@ -147,7 +147,7 @@ async def consolidate(
         path = Path(directory) / "notes.db"
         file = SqliteFile(path)
         store, kept = SqliteStore(file), SqliteConsolidations(file)
-        meaning, usage = Meaning(store, embedder), Usage(kept, clock=clock)
+        meaning, usage = NoteVectorizer(store, embedder), UsageCounter(kept, clock=clock)
         names: dict[str, Any] = {"namespace": locomo.NAMESPACE, "clock": clock}
         async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, usage=usage, **names)

@@ -20,7 +20,7 @@ from stage import ROOT
 from toolfold.embedding import TOKENIZER, MiniLmEmbedder
 from toolfold.memory.documents.child import load_measure, read_document
 from toolfold.memory.documents.service import Documents
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.documents import SqliteDocuments
 from toolfold.memory.sqlite.file import SqliteFile
@@ -110,7 +110,7 @@ async def _ingest(book: Book, directory: Path) -> float:
     file = SqliteFile(directory / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():
-        meaning = Meaning(store, MiniLmEmbedder())
+        meaning = NoteVectorizer(store, MiniLmEmbedder())
         async with meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE)
             documents = Documents(SqliteDocuments(file), meaning, namespace=NAMESPACE, roots=None)

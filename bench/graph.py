@@ -28,7 +28,7 @@ FILLED_AT_ONCE: Final = 1_000
 LEAST_WRITE: Final = 30.0
 LEAST_SEARCH: Final = 10.0
 LEAST_READ: Final = 1.0
-MOST_GROWTH: Final = 2.0
+MAX_GROWTH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,8 +352,8 @@ def _judge(largest: dict[str, Found], growth: dict[str, float]) -> int:
         faster, grown = largest[operation.title].faster, growth[operation.title]
         if operation.least is not None and faster < operation.least:
             missed.append(f"{operation.title}: {faster:.1f} x, not {operation.least:.0f} x")
-        if operation.is_flat and grown > MOST_GROWTH:
-            missed.append(f"{operation.title}: grows {grown:.2f} x, at most {MOST_GROWTH:.0f} x")
+        if operation.is_flat and grown > MAX_GROWTH:
+            missed.append(f"{operation.title}: grows {grown:.2f} x, at most {MAX_GROWTH:.0f} x")
     print("\n" + ("\n".join(missed) if missed else "all that is promised was found"))
     return 1 if missed else 0
 

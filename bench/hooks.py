@@ -28,13 +28,13 @@ from memory_sides import Side, filled, memory_service
 from notes import notes
 from stage import ROOT, Unavailable
 
-from toolfold.entrypoints.hooks.cost import Asked, definitions, tokens_as_tool_calls
+from toolfold.entrypoints.hooks.cost import AvoidedCall, definitions, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.notes import line
 from toolfold.memory.models import CompactMemory, CompactSearchResult
 from toolfold.relay.hooks.text import fenced
 from toolfold.tokens import count_tokens
 
-MOST_BARE = 4.0
+MAX_BARE = 4.0
 LEAST_PEER = 20.0
 LEAST_SAVED = 0.75
 NOTES = 1_000
@@ -181,8 +181,8 @@ def _peer(place: Path, directory: Path) -> tuple[Side, Path] | None:
 def _print_times(world: World, peer: tuple[Side, Path] | None, rounds: int) -> int:
     ratios = _take_turns(_candidates(world, peer), rounds)
     status = 0
-    if ratios[WARM] > MOST_BARE:
-        print(f"{WARM}: {ratios[WARM]:.2f} x bare python, more than {MOST_BARE}")
+    if ratios[WARM] > MAX_BARE:
+        print(f"{WARM}: {ratios[WARM]:.2f} x bare python, more than {MAX_BARE}")
         status = 1
     if PEER in ratios:
         faster = ratios[PEER] / ratios[WARM]
@@ -274,8 +274,8 @@ def _print_tokens(world: World) -> int:
 
 def _asked(
     world: World, calls: list[tuple[str, dict[str, Any]]]
-) -> tuple[list[Asked], list[CompactMemory]]:
-    asked: list[Asked] = []
+) -> tuple[list[AvoidedCall], list[CompactMemory]]:
+    asked: list[AvoidedCall] = []
     found: list[CompactMemory] = []
     for verb, arguments in calls:
         answer = world.ask(verb, **arguments)
@@ -283,7 +283,7 @@ def _asked(
             CompactMemory(**{**note, "tags": tuple(note["tags"])}) for note in answer["memories"]
         )
         result = CompactSearchResult(memories, answer["total"], answer["query"])
-        asked.append(Asked(f"memory_{verb}", arguments, repr(result)))
+        asked.append(AvoidedCall(f"memory_{verb}", arguments, repr(result)))
         found += memories
     return asked, found
 

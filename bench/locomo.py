@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from toolfold.embedding import MiniLmEmbedder, dequantize, quantize
 from toolfold.jsontypes import Json
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
@@ -94,7 +94,7 @@ async def search(
     with tempfile.TemporaryDirectory() as directory:
         file = SqliteFile(Path(directory) / "notes.db")
         store = SqliteStore(file)
-        meaning = Meaning(store, embedder)
+        meaning = NoteVectorizer(store, embedder)
         async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE, clock=lambda: now, zone=UTC)
             hashes = await memory.store_batch(notes(conversation))

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from stage import ROOT
 
 from toolfold.embedding import Embedder, MiniLmEmbedder, Vectors
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
@@ -83,7 +83,7 @@ def fill(home: Path, size: int, embedder: Embedder | None = None) -> None:
     async def main() -> None:
         file = SqliteFile(database(home))
         store = SqliteStore(file)
-        meaning = Meaning(store, embedder or MiniLmEmbedder())
+        meaning = NoteVectorizer(store, embedder or MiniLmEmbedder())
         async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE)
             notes: list[Any] = [

@@ -32,15 +32,15 @@ from stage import ROOT
 
 SIZES = (1_000, 10_000, 100_000)
 WORKS = ("search", "store", "health")
-MOST_MS = {
+MAX_MS = {
     10_000: {"search": 10.0, "store": 20.0, "health": 5.0},
     100_000: {"search": 30.0},
 }
-MOST_GROWTH = 1.5
-MOST_ADDED_MB = 10.0
-MOST_DAEMON_MB = {100_000: 400.0}
-MOST_OPENING_MS = 100.0
-MOST_START = 2.0
+MAX_GROWTH = 1.5
+MAX_ADDED_MB = 10.0
+MAX_DAEMON_MB = {100_000: 400.0}
+MAX_OPENING_MS = 100.0
+MAX_START = 2.0
 STARTS = 9
 WARM_UPS = 5
 
@@ -137,7 +137,7 @@ def _home(size: int, kept: Path, directory: Path) -> Path:
 def _print_opening(found: Found, size: int, home: Path) -> None:
     times = [float(_output(OPENING, home, str(database(home)))) for _ in range(5)]
     words = f"open and a first search by words, {size:,}"
-    found.note(words, statistics.median(times), MOST_OPENING_MS, "ms")
+    found.note(words, statistics.median(times), MAX_OPENING_MS, "ms")
 
 
 def _print_times(found: Found, homes: dict[int, Path], turns: int) -> None:
@@ -145,14 +145,14 @@ def _print_times(found: Found, homes: dict[int, Path], turns: int) -> None:
     for work in WORKS:
         rounds = _rounds(work, homes, turns)
         for size, times in rounds.items():
-            most = MOST_MS.get(size, {}).get(work)
+            most = MAX_MS.get(size, {}).get(work)
             found.note(f"{work}, {size:,}", statistics.median(times) * 1e3, most, "ms")
             print(f"  {'  the least of them':<42}{min(times) * 1e3:>9.2f} ms")
         if work == "store" and len(homes) > 1:
             least, most = min(homes), max(homes)
             pairs = zip(rounds[most], rounds[least], strict=True)
             growth = statistics.median(large / small for large, small in pairs)
-            found.note(f"store at {most:,} over {least:,}", growth, MOST_GROWTH, "x")
+            found.note(f"store at {most:,} over {least:,}", growth, MAX_GROWTH, "x")
 
 
 def _rounds(work: str, homes: dict[int, Path], turns: int) -> dict[int, list[float]]:
@@ -183,9 +183,9 @@ def _workers(work: str, homes: dict[int, Path]) -> Iterator[dict[int, Callable[[
 
 def _print_memory(found: Found, size: int, home: Path) -> None:
     added = statistics.median(float(_output(ADDED, home)) for _ in range(3))
-    found.note(f"memory added to a script, {size:,}", added, MOST_ADDED_MB, "MB")
+    found.note(f"memory added to a script, {size:,}", added, MAX_ADDED_MB, "MB")
     daemon = memory_mb(daemon_pid(home))
-    found.note(f"memory of the daemon, {size:,}", daemon, MOST_DAEMON_MB.get(size), "MB")
+    found.note(f"memory of the daemon, {size:,}", daemon, MAX_DAEMON_MB.get(size), "MB")
 
 
 def _print_start(found: Found) -> None:
@@ -199,7 +199,7 @@ def _print_start(found: Found) -> None:
             ratios.append(times[-1] / imported)
             end(home)
     found.note("start of a daemon, to its first answer", statistics.median(times), None, "s")
-    found.note("start of a daemon over `import mcp`", statistics.median(ratios), MOST_START, "x")
+    found.note("start of a daemon over `import mcp`", statistics.median(ratios), MAX_START, "x")
 
 
 def _output(code: str, home: Path, *arguments: str) -> str:

@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from toolfold.config.settings import Limits
 from toolfold.jsontypes import Json
-from toolfold.sandbox.cpython.conversation import Conversation
+from toolfold.sandbox.cpython.conversation import GuestConversation
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession
 from toolfold.sandbox.drive import Drive
 from toolfold.sandbox.monty import MontySandbox, MontySession
@@ -55,8 +55,8 @@ print(min(taken))
 """
 
 CHECKOUT_MS = 1.0
-MOST_PING_PONGS = {"monty": 4.0, "cpython": 6.0}
-MOST_PLAIN = 1.10
+MAX_PING_PONGS = {"monty": 4.0, "cpython": 6.0}
+MAX_PLAIN = 1.10
 
 
 @dataclass
@@ -167,7 +167,7 @@ async def _call_in_cpython(session: CPythonSession) -> list[float]:
         talk.answer(call_id, call.args[0])
 
     parts = (session.guest, session._link, session._limits, session._offer)  # noqa: SLF001
-    talk = Conversation(*parts, post)
+    talk = GuestConversation(*parts, post)
     talk.begin(0, CALLING, frozenset(), (list(MODULES), []))
     await talk.ended.wait()
     outcome = talk.outcome()
@@ -267,14 +267,14 @@ def _report(times: Times) -> int:
         least, median = min(taken) * scale, statistics.median(taken) * scale
         print(f"{what:<44}{least:>9.1f} {unit}{median:>9.1f} {unit}")
     failed = 0
-    for name, most in MOST_PING_PONGS.items():
+    for name, most in MAX_PING_PONGS.items():
         failed += _judge(
             f"call, {name} / ping-pong", times.ratio(f"call, {name}", "ping-pong"), most
         )
         checkout_ms = times.least(f"warm checkout, {name}") * 1e3
         failed += _judge(f"warm checkout, {name}, in ms", checkout_ms, CHECKOUT_MS)
     plain = times.ratio("work, cpython", "work, python -I")
-    failed += _judge("work, cpython / python -I", plain, MOST_PLAIN)
+    failed += _judge("work, cpython / python -I", plain, MAX_PLAIN)
     print(f"{'work, monty / python -I':<44}{times.ratio('work, monty', 'work, python -I'):>12.2f}")
     if "bubblewrap true" not in times.taken:
         print("bubblewrap is not installed, so there is no comparison with it.")

@@ -20,9 +20,9 @@ import anyio
 
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
-from toolfold.execution.runtime import FRESH, SessionWish
+from toolfold.execution.runtime import FRESH, SessionRequest
 
-MOST_SMALL: Final = 2.5
+MAX_SMALL: Final = 2.5
 SESSIONS: Final = 100
 PARKED: Final = 4
 
@@ -44,7 +44,7 @@ async def measure(directory: Path, rounds: int) -> int:
     environ = {"PATH": os.environ["PATH"], "HOME": str(directory), "TOOLFOLD_HOME": str(directory)}
     config = load_config(cwd=directory, environ=environ)
     async with running_app(config) as app:
-        small, large = SessionWish("small"), SessionWish("large")
+        small, large = SessionRequest("small"), SessionRequest("large")
         await run(app, SMALL, small)
         await run(app, LARGE, large)
         times = await in_turns(
@@ -66,12 +66,12 @@ async def measure(directory: Path, rounds: int) -> int:
             )
         await park_many(app, directory)
         await park_processes(app)
-    is_kept = ratios["session"] <= MOST_SMALL
-    print(f"{'kept' if is_kept else 'NOT KEPT'}: at most {MOST_SMALL} x for a small session")
+    is_kept = ratios["session"] <= MAX_SMALL
+    print(f"{'kept' if is_kept else 'NOT KEPT'}: at most {MAX_SMALL} x for a small session")
     return 0 if is_kept else 1
 
 
-async def run(app: App, code: str, session: SessionWish) -> None:
+async def run(app: App, code: str, session: SessionRequest) -> None:
     """Run code that must work."""
     result = await app.runtime.run(code, session=session)
     assert result.success, result.text
@@ -100,7 +100,7 @@ async def park_many(app: App, directory: Path) -> None:
     """Leave a hundred sessions, and say what they take."""
     before = resident_mb(os.getpid())
     for number in range(SESSIONS):
-        await run(app, SMALL, SessionWish(f"s{number}"))
+        await run(app, SMALL, SessionRequest(f"s{number}"))
     grown = resident_mb(os.getpid()) - before
     files = list((directory / "data" / "sessions").rglob("s[0-9]*.session"))
     size = sum(file.stat().st_size for file in files)
@@ -117,7 +117,7 @@ async def park_processes(app: App) -> None:
         print(f"CPython sessions: not here ({why})")
         return
     for number in range(PARKED):
-        await run(app, "import enum\nx = [1] * 1000", SessionWish(f"c{number}"))
+        await run(app, "import enum\nx = [1] * 1000", SessionRequest(f"c{number}"))
     own = [private_mb(pid) for pid in stopped_processes()]
     print(f"{len(own)} CPython sessions: {statistics.mean(own):.1f} MB each that nobody shares")
 

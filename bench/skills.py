@@ -19,8 +19,8 @@ from toolfold.sandbox.cpython.kernel import missing_walls
 
 ROUNDS = 60
 CALLS = 20_000
-MOST_MORE_MS = {"monty": 2.0, "cpython": 4.0}
-MOST_CALL_RATIO = 1.15
+MAX_MORE_MS = {"monty": 2.0, "cpython": 4.0}
+MAX_CALL_RATIO = 1.15
 
 SKILL = '''
 import json
@@ -87,7 +87,7 @@ async def compare(app: App, tier: str) -> int:
         f"{tier:<10}{times}{calls[1] / CALLS * 1e9:>8.0f} ns, {ratio:.2f} times"
         f"   (medians {medians[0] * 1000:.2f}, {medians[1] * 1000:.2f})"
     )
-    return int(more > MOST_MORE_MS[tier] or ratio > MOST_CALL_RATIO)
+    return int(more > MAX_MORE_MS[tier] or ratio > MAX_CALL_RATIO)
 
 
 async def timed(app: App, code: str) -> float:

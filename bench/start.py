@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 FASTMCP = ROOT / ".tools" / "fastmcp" / "bin" / "python"
 ROUNDS = 25
 PATIENCE_S = 60
-MOST_BARE = 3.0
+MAX_BARE = 3.0
 LEAST_FASTMCP = 20.0
 
 SDK_SERVER = """
@@ -94,8 +94,8 @@ def main() -> int:
 def _judge(ratios: dict[str, float]) -> int:
     failed = 0
     for title in (RELAY_WARM, RELAY_COLD):
-        if ratios[title] > MOST_BARE:
-            print(f"{title}: {ratios[title]:.2f} x bare python, more than {MOST_BARE}")
+        if ratios[title] > MAX_BARE:
+            print(f"{title}: {ratios[title]:.2f} x bare python, more than {MAX_BARE}")
             failed = 1
         if "FastMCP" in ratios:
             faster = ratios["FastMCP"] / ratios[title]

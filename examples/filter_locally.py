@@ -23,7 +23,7 @@ records.create_entities(entities=[
 ])
 """
 
-LARGEST = """
+MAX = """
 import records
 
 def total(record):
@@ -42,7 +42,7 @@ def main(url: str) -> None:
         filled = client.execute(FILL)
         if filled.error is not None:
             sys.exit(filled.text)
-        run = client.execute(LARGEST)
+        run = client.execute(MAX)
         if not isinstance(run.value, dict):
             sys.exit(run.text)
         print(f"looked at {run.value['looked_at']:,} characters, read {len(run.text)}:")

@@ -13,7 +13,7 @@ import pytest
 
 from toolfold.app import App
 from toolfold.config.config import Config
-from toolfold.execution.report import RunResult
+from toolfold.execution.report import RunReport
 
 ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -116,7 +116,7 @@ class Running:
     def __init__(self, app: App) -> None:
         self.app = app
 
-    async def run(self, code: str, **options: Any) -> RunResult:
+    async def run(self, code: str, **options: Any) -> RunReport:
         return await self.app.runtime.run(code, **options)
 
 

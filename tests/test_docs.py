@@ -9,7 +9,7 @@ from toolfold.config.privacy import PrivacySettings
 from toolfold.config.servers import ServerOptions
 from toolfold.config.settings import Limits, MemorySettings, Settings
 from toolfold.entrypoints.cli import _parser
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.analysis.plan import make_plan
 
 
 def read(name: str) -> str:

@@ -10,7 +10,7 @@ from support import ROOT
 
 import toolfold
 from toolfold.config.ownentry import is_toolfold
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.analysis.plan import make_plan
 
 # The parts of the registry's schema that concern a PyPI package over stdio.
 TEXT = {"type": "string", "minLength": 1, "maxLength": 100}

@@ -14,12 +14,12 @@ import anyio
 import mcp_types as types
 
 from toolfold.app import running_app, running_shared
-from toolfold.catalog.large import Sizes
+from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import Start
+from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.config import load_config
 from toolfold.config.paths import Directories
@@ -48,8 +48,8 @@ class NullUpstream(Upstream):
             logins=Logins(Directories.from_environ({"TOOLFOLD_HOME": str(directory)})),
             log_file=directory / "null.log",
             connect_timeout_s=1.0,
-            start=Start(directory=directory, path=""),
-            sizes=Sizes(
+            start=ServerStart(directory=directory, path=""),
+            sizes=MessageSizes(
                 result_bytes=Limits().result_bytes, large_result_bytes=Limits().result_bytes
             ),
         )

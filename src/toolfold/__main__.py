@@ -8,11 +8,11 @@ def main() -> int:
     """Run the command line. What clients start goes its own short way."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["mcp"]:
-        from toolfold.relay.mcp import read_world, relay
+        from toolfold.relay.mcp import read_client_context, relay
 
-        world = read_world(arguments[1:], os.environ)
-        if world is not None:
-            return relay(world, os.environ)
+        context = read_client_context(arguments[1:], os.environ)
+        if context is not None:
+            return relay(context, os.environ)
     if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
         from toolfold.relay.hooks.hook import hook
 

@@ -15,35 +15,35 @@ from anyio.from_thread import check_cancelled
 
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.large import Sizes
+from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
-from toolfold.catalog.search.meaning import Meaning
-from toolfold.catalog.transport import Start
+from toolfold.catalog.search.tool_vectors import ToolVectorIndex
+from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import RunCrashed
+from toolfold.execution.background import BackgroundRuns
 from toolfold.execution.calls import Answerers
-from toolfold.execution.going import GoingRuns
-from toolfold.execution.modules.caching import Cache
+from toolfold.execution.executor import modules
+from toolfold.execution.modules.cache import Cache
 from toolfold.execution.modules.runs import RunsModule
 from toolfold.execution.modules.skills import SkillsModule
 from toolfold.execution.modules.tools import DiscoveryModule
 from toolfold.execution.pinned import PinnedCalls
-from toolfold.execution.runtime import Runtime, Trust
-from toolfold.execution.sessions.parking import Parking
+from toolfold.execution.runtime import Runtime, TrustServices
+from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
-from toolfold.execution.stage import modules
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.trust.approvals import approvals_of
-from toolfold.execution.trust.concealing import Privacy
-from toolfold.execution.trust.guarding import is_denied
-from toolfold.execution.trust.waiting import WaitingRuns
+from toolfold.execution.trust.guard import is_denied
+from toolfold.execution.trust.paused_runs import WaitingRuns
+from toolfold.execution.trust.privacy_border import PrivacyRules
 from toolfold.journal.journal import Journal, journal_of
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
@@ -53,9 +53,9 @@ from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.meaning import Meaning as NoteMeaning
-from toolfold.memory.meaning import reembed
-from toolfold.memory.memories import MakeServices, Memories, Place
+from toolfold.memory.memories import MakeServices, Memories, RequestContext
+from toolfold.memory.note_vectors import NoteVectorizer as NoteMeaning
+from toolfold.memory.note_vectors import reembed
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.archive import SqliteArchive
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
@@ -65,7 +65,7 @@ from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph import SqliteGraphStore
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.transfer.service import Transfer
-from toolfold.memory.usage import Usage
+from toolfold.memory.usage import UsageCounter
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.policy.files import PolicyFiles
@@ -75,9 +75,9 @@ from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
 from toolfold.sandbox.watchdog import ending_when_stalled
-from toolfold.skills.book import Book
 from toolfold.skills.library import Library
 from toolfold.skills.places import open_library
+from toolfold.skills.store import SkillStore
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import MODULE, WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
@@ -100,15 +100,15 @@ class App:
     tiers: Tiers
     sessions: Sessions
     pinned: PinnedCalls
-    privacy: Privacy
+    privacy: PrivacyRules
     workspace: Workspace
     library: Library
     rules: PolicyFiles
-    shared: "Shared"
+    shared: "SharedResources"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedResources:
     """What all apps of one process use together."""
 
     monty: MontySandbox
@@ -118,14 +118,14 @@ class Shared:
     waiting: WaitingRuns
     journal: Journal
     memories: Memories
-    parking: Parking
-    going: GoingRuns
-    book: Book
+    parked_processes: ParkedProcesses
+    background_runs: BackgroundRuns
+    skill_store: SkillStore
     vaults: Vaults
 
 
 @asynccontextmanager
-async def running_shared(config: Config) -> AsyncIterator[Shared]:
+async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
     """Start what apps share; `config` is the one of the process itself."""
     settings = config.settings
     monty = MontySandbox(settings.limits, workers=settings.workers)
@@ -135,13 +135,13 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     logs = config.directories.state / "logs"
 
     children = Children(config.directories.state)
-    sizes = Sizes(
+    sizes = MessageSizes(
         result_bytes=settings.limits.result_bytes,
         large_result_bytes=settings.limits.large_result_bytes,
         spool_directory=config.directories.cache / "answers",
     )
 
-    def make(server: ServerConfig, start: Start, digest: str) -> Upstream:
+    def make(server: ServerConfig, start: ServerStart, digest: str) -> Upstream:
         upstream = Upstream(
             server,
             start=start,
@@ -158,9 +158,9 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
     upstreams = UpstreamPool(make)
     journal = journal_of(config)
     embedder = MiniLmEmbedder()
-    parking = Parking(settings.parked_sessions, idle_s=settings.parked_s)
-    going = GoingRuns()
-    book = Book(config.directories.data / "skills.db")
+    parked_processes = ParkedProcesses(settings.parked_sessions, idle_s=settings.parked_s)
+    background_runs = BackgroundRuns()
+    skill_store = SkillStore(config.directories.data / "skills.db")
     vaults = Vaults(config.directories.data)
     async with (
         ending_when_stalled(settings.limits.stall_s),
@@ -170,11 +170,11 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
         monty.running(),
         cpython.running(),
         upstreams.running(),
-        parking.running(),
-        going.running(),
+        parked_processes.running(),
+        background_runs.running(),
     ):
-        with closing(book), closing(vaults):
-            yield Shared(
+        with closing(skill_store), closing(vaults):
+            yield SharedResources(
                 monty=monty,
                 cpython=cpython,
                 upstreams=upstreams,
@@ -182,21 +182,21 @@ async def running_shared(config: Config) -> AsyncIterator[Shared]:
                 waiting=WaitingRuns(settings.workers // 2),
                 journal=journal,
                 memories=memories,
-                parking=parking,
-                going=going,
-                book=book,
+                parked_processes=parked_processes,
+                background_runs=background_runs,
+                skill_store=skill_store,
                 vaults=vaults,
             )
 
 
 @asynccontextmanager
-async def running_app(config: Config, shared: Shared | None = None) -> AsyncIterator[App]:
+async def running_app(config: Config, shared: SharedResources | None = None) -> AsyncIterator[App]:
     """Start what `config` asks for; end every process of it when the context ends."""
     if shared is None:
         async with running_shared(config) as own, running_app(config, own) as app:
             yield app
         return
-    limits, privacy = config.settings.limits, Privacy(config, shared.vaults)
+    limits, privacy = config.settings.limits, PrivacyRules(config, shared.vaults)
     checker = _checker(limits, shared)
 
     def refresh() -> None:
@@ -205,13 +205,13 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
 
     workspace = open_workspace(config)
     files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes, check=check_cancelled)
-    library = open_library(config, shared.book)
+    library = open_library(config, shared.skill_store)
     skills = SkillsModule(
         library,
         check=lambda skill: runtime.check_skill(skill),
         search=lambda query, limit: discovery.find_skills(query, limit),
     )
-    start = Start(directory=config.start_directory, path=config.search_path, home=config.home)
+    start = ServerStart(directory=config.start_directory, path=config.search_path, home=config.home)
     with ExitStack() as leases:
         upstreams = [
             leases.enter_context(shared.upstreams.lease(server, start, on_listing=refresh))
@@ -227,19 +227,21 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
         )
         checker.use(modules(catalog))
         rules, approvals = PolicyFiles(config), approvals_of(config)
-        meaning = Meaning(shared.embedder, config.directories.cache / "vectors")
+        meaning = ToolVectorIndex(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(catalog, meaning, library, is_denied=partial(is_denied, rules))
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
             setting=config.settings.sandbox,
         )
-        sessions = sessions_of(config, interpreter=INTERPRETER, parking=shared.parking)
+        sessions = sessions_of(
+            config, interpreter=INTERPRETER, parked_processes=shared.parked_processes
+        )
         runtime = Runtime(
             answerers=Answerers(
                 catalog=catalog,
                 discovery=discovery,
-                runs=RunsModule(shared.going, shared.journal, approvals),
+                runs=RunsModule(shared.background_runs, shared.journal, approvals),
                 cache=Cache(),
             ),
             tiers=tiers,
@@ -250,7 +252,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             sessions=sessions,
             workspace=workspace,
             library=library,
-            trust=Trust(
+            trust=TrustServices(
                 rules=rules,
                 approvals=approvals,
                 privacy=privacy,
@@ -281,7 +283,7 @@ async def running_app(config: Config, shared: Shared | None = None) -> AsyncIter
             background.cancel_scope.cancel()
 
 
-def _checker(limits: Limits, shared: Shared) -> MontyChecker:
+def _checker(limits: Limits, shared: SharedResources) -> MontyChecker:
     return MontyChecker(
         time_limit_s=limits.check_time_s,
         memory_bytes=limits.memory_bytes,
@@ -289,7 +291,7 @@ def _checker(limits: Limits, shared: Shared) -> MontyChecker:
     )
 
 
-async def _warm(config: Config, shared: Shared) -> None:
+async def _warm(config: Config, shared: SharedResources) -> None:
     if config.settings.sandbox == "cpython":
         with suppress(RunCrashed):  # whoever runs code will hear of it
             await shared.cpython.warm()
@@ -300,9 +302,9 @@ def open_workspace(config: Config) -> Workspace:
     return Workspace(config.workspace, Quota.of(config.settings.limits))
 
 
-def guest_place(config: Config) -> Place:
+def guest_place(config: Config) -> RequestContext:
     """Return where what speaks for a model asks memory from."""
-    return Place(config.namespace, config.settings.memory, is_guest=True)
+    return RequestContext(config.namespace, config.settings.memory, is_guest=True)
 
 
 @asynccontextmanager
@@ -342,9 +344,9 @@ async def _open_memory(
     store = SqliteStore(file, patience_s=_PATIENCE_S)
     consolidations = SqliteConsolidations(file)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
-    usage = Usage(consolidations)
+    usage = UsageCounter(consolidations)
 
-    def make(place: Place) -> Services:
+    def make(place: RequestContext) -> Services:
         namespace, wishes = place.namespace, place.settings
         zone = ZoneInfo(wishes.time_zone) if wishes.time_zone else None
         week_start = ("monday", "sunday").index(wishes.week_start) * 6
@@ -380,7 +382,7 @@ async def _open_memory(
 
 
 def _built_ins(
-    memories: Memories, place: Place, files: WorkspaceVerbs, skills: SkillsModule
+    memories: Memories, place: RequestContext, files: WorkspaceVerbs, skills: SkillsModule
 ) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
 

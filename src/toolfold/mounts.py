@@ -18,7 +18,7 @@ def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
     return {**modules, "skills": _SKILL_VERBS}
 
 
-def _listed_verb(verb: workspace_verbs.Verb) -> ListedTool:
+def _listed_verb(verb: workspace_verbs.WorkspaceVerb) -> ListedTool:
     return ListedTool(
         name=verb.name,
         description=verb.description,

@@ -12,7 +12,7 @@ from relay.peer import kill, wait_until
 
 from toolfold import api
 from toolfold.api import door
-from toolfold.api.door import _World
+from toolfold.api.door import _ProcessContext
 from toolfold.errors import BadInput, NotFound, StoreError
 
 HEAVY = "{'anyio', 'asyncio', 'mcp', 'mcp_types', 'numpy', 'pydantic', 'sqlite3', 'onnxruntime'}"
@@ -22,9 +22,11 @@ def test_one_connection_serves_all_calls_of_a_thread(
     module_home: MemoryHome, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_this_process(module_home, "daemon", project, monkeypatch)
-    made: list[_World] = []
-    connect = _World.connect
-    monkeypatch.setattr(_World, "connect", lambda world: (made.append(world), connect(world))[1])
+    made: list[_ProcessContext] = []
+    connect = _ProcessContext.connect
+    monkeypatch.setattr(
+        _ProcessContext, "connect", lambda world: (made.append(world), connect(world))[1]
+    )
     name = api.store("once")
     for _ in range(5):
         assert api.get(name).content == "once"

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold.catalog import jsonspans, large
-from toolfold.catalog.large import TOO_LONG, LargeParts, Sizes, Spool
+from toolfold.catalog.large import TOO_LONG, LargeParts, MessageSizes, Spool
 from toolfold.errors import ToolFailed
 
-SIZES = Sizes(result_bytes=1_000, large_result_bytes=1_000_000)
+SIZES = MessageSizes(result_bytes=1_000, large_result_bytes=1_000_000)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -116,7 +116,7 @@ def test_a_message_of_more_parts_than_anybody_means_is_refused_where_it_is_found
 
 
 def test_a_value_that_takes_too_many_steps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonspans, "_MOST_STEPS", 1_000)
+    monkeypatch.setattr(jsonspans, "_MAX_STEPS", 1_000)
     nested = b"[[[[[[]]]]]]"
     few, many = (b"[" + b",".join([nested] * count) + b"]" for count in (10, 1_000))
 
@@ -146,6 +146,6 @@ def test_spaces_of_any_length_stand_between_parts() -> None:
     text = parts.fold(spooled(message))
 
     assert json.loads(text)["error"]["message"] == TOO_LONG
-    roomy = LargeParts(Sizes(result_bytes=5_000_000, large_result_bytes=1))
+    roomy = LargeParts(MessageSizes(result_bytes=5_000_000, large_result_bytes=1))
     block = json.loads(roomy.fold(spooled(message)))["result"]["content"][0]
     assert roomy.take(block["text"]) is not None

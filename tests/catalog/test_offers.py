@@ -6,7 +6,7 @@ import anyio
 import pytest
 from support import MakeApp, test_server
 
-from toolfold.execution.report import ToolCount
+from toolfold.execution.report import ToolTally
 
 ERAS = ["2025", "2026"]
 
@@ -45,7 +45,7 @@ async def test_code_lists_and_reads_resources(era: str, tmp_path: Path, running:
     assert texts == ["a memo", "[1, 2, 3]", ["memo://said/a", "memo://said/a"]]
     assert image["path"].startswith("/workspace/results/")  # type: ignore[index,call-overload]
     assert image["mime_type"] == "image/png"  # type: ignore[index,call-overload]
-    assert read.calls == (ToolCount(tool="tools.read", completed=4),)
+    assert read.calls == (ToolTally(tool="tools.read", completed=4),)
 
 
 async def test_an_image_that_was_read_can_be_shown(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Serving, serve_command, serving
+from http_daemon import Serving, serve_command, serving
 from support import ROOT, write_config
 
 EXAMPLES = ROOT / "examples"

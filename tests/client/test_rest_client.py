@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from serving import Serving, serve_command, serving
+from http_daemon import Serving, serve_command, serving
 from support import free_port, test_server, write_config
 
 import toolfold

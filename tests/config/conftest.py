@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from place import Place
+from config_home import Place
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Environment variables in the strings of an entry."""
 
 import pytest
+from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
-from place import unhurried
 
 from toolfold.config.expand import expand
 from toolfold.errors import ConfigError

@@ -1,8 +1,8 @@
 """What is said of a file that nobody may have read."""
 
+from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
-from place import unhurried
 
 from toolfold.config.faults import shown
 

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
-from place import unhurried
 
-from toolfold.config.jsonc import Document, parse_jsonc, strip_comments
+from toolfold.config.jsonc import JsonDocument, parse_jsonc, strip_comments
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json
 
@@ -47,7 +47,7 @@ def commented(value: Json, draw: st.DrawFn) -> str:
 def test_comments_and_trailing_commas_change_no_value(data: st.DataObject, value: Json) -> None:
     text = data.draw(st.composite(lambda draw: commented(value, draw))())
 
-    assert parse_jsonc(text.encode()) == Document(value=value, duplicates=())
+    assert parse_jsonc(text.encode()) == JsonDocument(value=value, duplicates=())
 
 
 @unhurried

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from config_home import Place
 from inline_snapshot import snapshot
-from place import Place
 
 from toolfold.config.serverfile import outline_servers
 from toolfold.config.servers import LoginOptions, ServerConfig

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
-from place import unhurried
 
 from toolfold.config.servers import LoginOptions, ServerConfig, config_hash
 

@@ -7,10 +7,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
+from config_home import Place, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
-from place import Place, unhurried
 
 from toolfold.config.config import load_config
 from toolfold.config.servers import ServerFault, ServerOptions

@@ -17,13 +17,13 @@ import anyio
 import httpx2
 
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.large import Sizes
+from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins
-from toolfold.catalog.questions import Ask, Question, Reply
+from toolfold.catalog.questions import Elicitor, Question, Reply
 from toolfold.catalog.tool import Tool
-from toolfold.catalog.transport import Start
+from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.config import Config, load_config
 from toolfold.errors import UpstreamError, UpstreamUnavailable
@@ -69,12 +69,12 @@ async def connected(config: Config) -> AsyncIterator[Catalog]:
     [server] = config.servers
     upstream = Upstream(
         server,
-        start=Start(directory=Path.cwd(), path=os.environ["PATH"]),
+        start=ServerStart(directory=Path.cwd(), path=os.environ["PATH"]),
         cache=ListingCache(config.directories.cache),
         logins=Logins(config.directories),
         log_file=Path(os.devnull),
         connect_timeout_s=60,
-        sizes=Sizes(result_bytes=1_000_000, large_result_bytes=1_000_000),
+        sizes=MessageSizes(result_bytes=1_000_000, large_result_bytes=1_000_000),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)
@@ -102,7 +102,7 @@ async def use(catalog: Catalog, scenario: str, context: dict[str, Any]) -> None:
 
 async def call(catalog: Catalog, tool: Tool, arguments: dict[str, Any]) -> None:
     try:
-        await catalog.forward(tool, arguments, ask=Ask(user="examiner", put=accept_defaults))
+        await catalog.forward(tool, arguments, ask=Elicitor(user="examiner", put=accept_defaults))
     except UpstreamError as error:
         judge(error)
 

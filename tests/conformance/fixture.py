@@ -29,7 +29,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 
-from toolfold.entrypoints.http.guard import Doorkeeper
+from toolfold.entrypoints.http.guard import AccessControl
 from toolfold.entrypoints.http.stack import mcp_app, serve_asgi
 
 CONTEXT: Asked = {
@@ -155,7 +155,7 @@ def make_server() -> Server[Any]:
 
 
 async def main() -> None:
-    app = mcp_app(make_server(), doorkeeper=Doorkeeper())
+    app = mcp_app(make_server(), access_control=AccessControl())
     await serve_asgi(app, host="127.0.0.1", port=0, started=lambda url: print(url, flush=True))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import serve_command, serving
+from http_daemon import serve_command, serving
 from support import conformance, node_server, test_server, write_config
 
 HERE = Path(__file__).parent

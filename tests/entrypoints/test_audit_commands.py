@@ -14,12 +14,16 @@ import pytest
 from support import ROOT
 
 from toolfold.errors import ToolFailed
-from toolfold.journal.decisions import Decided, Revealed
+from toolfold.journal.decisions import DecisionEvent, RevealEvent
 from toolfold.journal.journal import Journal
-from toolfold.journal.runs import Origin, Start
+from toolfold.journal.runs import Origin, RunStart
 
-APPROVED = Decided(position=2, tool="crm.delete", rule="ask crm.*", action="approved", by="user")
-DENIED = Decided(position=3, tool="crm.wipe", rule="deny crm.wipe", action="deny", by="policy")
+APPROVED = DecisionEvent(
+    position=2, tool="crm.delete", rule="ask crm.*", action="approved", by="user"
+)
+DENIED = DecisionEvent(
+    position=3, tool="crm.wipe", rule="deny crm.wipe", action="deny", by="policy"
+)
 
 Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -51,9 +55,9 @@ def ids(path: Path) -> list[str]:
         with lost.call("crm.find", {"name": "[PERSON_1]"}) as call:
             call.answer = {"id": 7, "nöte": "\x1b[31m"}
         lost.end(failure="crash", reply="")
-        with journal.begin(Origin(), "import crm", start=Start(resumes=lost.id)) as run:
+        with journal.begin(Origin(), "import crm", start=RunStart(resumes=lost.id)) as run:
             run.decide(APPROVED)
-            run.reveal(Revealed(position=2, upstream="crm", kind="PERSON", count=1))
+            run.reveal(RevealEvent(position=2, upstream="crm", kind="PERSON", count=1))
             call = run.call("crm.delete", {"id": 7})
             call.position = 2
             with pytest.raises(ToolFailed), call:

@@ -14,9 +14,9 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
+from http_daemon import Serving, serve_command, serving
 from mcp import Client
 from mcp.server import Server
-from serving import Serving, serve_command, serving
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,7 +26,7 @@ from toolfold.app import App
 from toolfold.config.config import load_config
 from toolfold.entrypoints.http import guard, stack
 from toolfold.entrypoints.http.app import serve_http
-from toolfold.entrypoints.http.guard import MAX_BODY_BYTES, Doorkeeper
+from toolfold.entrypoints.http.guard import MAX_BODY_BYTES, AccessControl
 
 MODERN = "2026-07-28"
 ERAS = ["legacy", MODERN]
@@ -317,7 +317,7 @@ async def test_a_body_that_is_announced_as_too_large_is_refused_before_it_is_sen
 def test_only_loopback_names_and_those_the_user_allowed_get_in(
     host: str, origin: str | None, objection: int | None
 ) -> None:
-    doorkeeper = Doorkeeper(
+    access_control = AccessControl(
         allowed_hosts=frozenset({"tools.example", "other.example:8443"}),
         allowed_origins=frozenset({"https://app.example"}),
     )
@@ -325,7 +325,7 @@ def test_only_loopback_names_and_those_the_user_allowed_get_in(
     headers += [] if origin is None else [(b"origin", origin.encode())]
     scope = {"type": "http", "headers": headers, "server": ("127.0.0.1", 8765)}
 
-    assert doorkeeper.objection(scope) == objection
+    assert access_control.objection(scope) == objection
 
 
 async def test_pages_of_an_allowed_origin_can_read_our_answers(running: MakeApp) -> None:
@@ -411,7 +411,9 @@ async def test_our_own_failure_is_a_sentence_too() -> None:
     async def fail(_request: Request) -> Response:
         raise LookupError("a secret")
 
-    app = stack.mcp_app(Server("broken"), doorkeeper=Doorkeeper(), routes=[Route("/broken", fail)])
+    app = stack.mcp_app(
+        Server("broken"), access_control=AccessControl(), routes=[Route("/broken", fail)]
+    )
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/broken")

@@ -23,7 +23,7 @@ from toolfold.tokens import count_tokens
 SEVEN = [
     "github", "slack", "notion", "salesforce", "google-workspace", "atlassian", "playwright",
 ]  # fmt: skip
-MOST_TOKENS = 260
+MAX_TOKENS = 260
 
 
 def definition_tokens(tools: list[types.Tool]) -> int:
@@ -57,7 +57,7 @@ async def test_the_one_tool_is_small_with_one_server(running: MakeApp) -> None:
 
     assert [tool.name for tool in tools] == ["execute_code"]
     assert tools[0].meta == {"anthropic/alwaysLoad": True}
-    assert definition_tokens(tools) <= MOST_TOKENS
+    assert definition_tokens(tools) <= MAX_TOKENS
 
 
 @pytest.mark.timeout(300)
@@ -82,7 +82,7 @@ async def test_seven_servers_with_504_tools_are_as_small_and_every_tool_can_be_u
             for module in sorted({tool.module for tool in tools}):
                 rights += await _call_each(client, [t for t in tools if t.module == module])
 
-    assert definition_tokens(definition) <= MOST_TOKENS
+    assert definition_tokens(definition) <= MAX_TOKENS
     assert len(tools) == 504
     assert text_of(described).split() == ["504", "504"]
     assert rights == 504

@@ -14,8 +14,8 @@ from support import ROOT, MakeConfig
 
 from toolfold import __version__
 from toolfold.app import running_memories
+from toolfold.entrypoints.mcp.manifest_writer import collect_first_answers
 from toolfold.entrypoints.mcp.memory import make_memory_server, memory_tools
-from toolfold.entrypoints.mcp.rehearsal import rehearse
 from toolfold.relay.surface import SURFACES, surface_answers
 
 
@@ -113,7 +113,7 @@ async def test_the_first_answers_of_a_relay_are_those_of_the_server(
 ) -> None:
     config = make_config({}, tools=kind)
     async with running_memories(config) as memories:
-        rehearsed = await rehearse(lambda: make_memory_server(memories, config))
+        rehearsed = await collect_first_answers(lambda: make_memory_server(memories, config))
 
     assert surface_answers(__version__, kind) == rehearsed
 

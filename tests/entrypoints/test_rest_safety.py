@@ -14,9 +14,9 @@ import anyio
 import httpx2
 import pytest
 from anyio.abc import SocketStream
+from http_daemon import serve_command, serving
 from machine import Machine
 from rest_door import door, listening
-from serving import serve_command, serving
 from support import MakeApp, test_server, write_config
 
 from toolfold.app import App, running_app

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from serving import Serving, serve_command, serving
+from http_daemon import Serving, serve_command, serving
 from support import catalogue, test_server, write_config
 
 from toolfold.tokens import count_tokens

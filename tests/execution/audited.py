@@ -10,18 +10,18 @@ from toolfold.errors import StoreError
 from toolfold.journal import runsdb
 from toolfold.journal.audit.chain import read_signer
 from toolfold.journal.audit.head import read_head
-from toolfold.journal.audit.verifying import Verified, snapshot, verify
-from toolfold.journal.decisions import Decided, Revealed
+from toolfold.journal.audit.verify import Verified, snapshot, verify
+from toolfold.journal.decisions import DecisionEvent, RevealEvent
 from toolfold.journal.journal import Journal
-from toolfold.journal.journaled import JournaledRun
+from toolfold.journal.run_writer import JournaledRun
 from toolfold.journal.runs import Origin
 
 DAY_S = 24 * 3600.0
-DECIDED = Decided(
+DECIDED = DecisionEvent(
     position=1, tool="crm.delete", rule="ask crm.delete*", action="approved", by="user",
     arguments_sha256="ab" * 32,
 )  # fmt: skip
-REVEALED = Revealed(position=1, upstream="crm", kind="EMAIL", count=2)
+REVEALED = RevealEvent(position=1, upstream="crm", kind="EMAIL", count=2)
 
 
 class Clock:

@@ -6,8 +6,8 @@ import pytest
 
 from toolfold.catalog.questions import Reply
 from toolfold.execution.trust.approval_form import (
-    DEFAULT_MOST,
-    LARGEST_MOST,
+    DEFAULT_APPROVED_CALLS,
+    MAX_APPROVED_CALLS,
     approved_calls,
     shown_arguments,
     shown_rule,
@@ -17,12 +17,12 @@ from toolfold.execution.trust.approval_form import (
 @pytest.mark.parametrize(
     ("content", "calls"),
     [
-        ({"approve": True}, DEFAULT_MOST),
-        ({"approve": True, "most": None}, DEFAULT_MOST),
+        ({"approve": True}, DEFAULT_APPROVED_CALLS),
+        ({"approve": True, "most": None}, DEFAULT_APPROVED_CALLS),
         ({"approve": True, "most": 7}, 7),
         ({"approve": True, "most": 7.0}, 7),
         ({"approve": True, "most": "7"}, 7),
-        ({"approve": True, "most": 10**9}, LARGEST_MOST),
+        ({"approve": True, "most": 10**9}, MAX_APPROVED_CALLS),
         ({"approve": True, "most": "as many as you like"}, 1),
         ({"approve": True, "most": True}, 1),
         ({"approve": True, "most": float("inf")}, 1),

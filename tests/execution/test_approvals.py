@@ -12,13 +12,13 @@ import anyio
 import pytest
 from support import MakeApp, Running, test_server
 
-from toolfold.catalog.questions import Ask, Question, Reply
+from toolfold.catalog.questions import Elicitor, Question, Reply
 from toolfold.errors import NeedsApproval, NotFound, QuestionExpired
-from toolfold.execution.runtime import SessionWish
-from toolfold.execution.trust import guarding
-from toolfold.execution.trust.approvals import Approval, Approvals, Wanted
-from toolfold.execution.trust.guarding import Guard, RunFacts
-from toolfold.journal.decisions import Decided, happened
+from toolfold.execution.runtime import SessionRequest
+from toolfold.execution.trust import guard as guarding
+from toolfold.execution.trust.approvals import Approval, ApprovalRequest, Approvals
+from toolfold.execution.trust.guard import CallGuard, RunFacts
+from toolfold.journal.decisions import DecisionEvent, happened
 from toolfold.journal.runs import Origin
 from toolfold.policy.decide import Policy, ToolFacts
 from toolfold.policy.rules import read_rules
@@ -87,8 +87,8 @@ class User:
         self._after_s = after_s
 
     @property
-    def ask(self) -> Ask:
-        return Ask(user=self, put=self._put)
+    def ask(self) -> Elicitor:
+        return Elicitor(user=self, put=self._put)
 
     async def _put(self, question: Question) -> Reply:
         self.questions.append(question)
@@ -150,7 +150,7 @@ async def test_without_a_client_that_asks_the_run_is_frozen_and_survives_a_resta
 ) -> None:
     async with running(servers) as toolfold:
         code = f"import records\nrecords.put(id=99, value='')\n{FIFTY}"
-        frozen = await toolfold.run(code, session=SessionWish("mine"))
+        frozen = await toolfold.run(code, session=SessionRequest("mine"))
         assert frozen.error
         assert frozen.error.kind == "approval"
         assert f"toolfold approve {frozen.run_id}" in frozen.text
@@ -466,7 +466,7 @@ await asyncio.gather(records.update(id=1, value=""), records.put(id=2, value="")
     approved = decide(toolfold, frozen.run_id).tool
     ask, latest = Approvals.ask, Approvals.latest
 
-    def ask_slowly(self: Approvals, wanted: Wanted) -> Approval:
+    def ask_slowly(self: Approvals, wanted: ApprovalRequest) -> Approval:
         time.sleep(0.4)
         return ask(self, wanted)
 
@@ -567,12 +567,14 @@ async def test_a_run_that_waits_may_be_resumed_as_often_as_a_model_likes(
     assert done(updates) == [99, *range(50)]
 
 
-def guard(kept: Approvals, *, run: str = "first", attempt: str = "later", made: int = 0) -> Guard:
+def guard(
+    kept: Approvals, *, run: str = "first", attempt: str = "later", made: int = 0
+) -> CallGuard:
     ask = read_rules([{"action": "ask"}], origin="a test")
     facts = RunFacts(
         first=run, attempt=attempt, origin=Origin(), scope="here", made=lambda _tool: made
     )
-    return Guard(Policy(ask), kept, facts)
+    return CallGuard(Policy(ask), kept, facts)
 
 
 TRANSFER, ERASE = ToolFacts("bank.transfer", "bank"), ToolFacts("bank.erase", "bank")
@@ -592,22 +594,22 @@ async def approved(tmp_path: Path) -> Approvals:
 async def test_an_approval_covers_the_call_that_waited_and_others_up_to_its_number(
     approved: Approvals,
 ) -> None:
-    going = guard(approved, made=2)
-    await going.admit(TRANSFER, GIVEN, 3)
-    await going.admit(TRANSFER, {"to": "Bob", "amount": 9}, 4)
+    background_runs = guard(approved, made=2)
+    await background_runs.admit(TRANSFER, GIVEN, 3)
+    await background_runs.admit(TRANSFER, {"to": "Bob", "amount": 9}, 4)
     with pytest.raises(NeedsApproval):
-        await going.admit(TRANSFER, GIVEN, 5)
+        await background_runs.admit(TRANSFER, GIVEN, 5)
 
 
 @pytest.mark.parametrize(("made", "left"), [(2, 2), (3, 1), (4, 0), (9, 0)])
 async def test_what_was_made_before_a_crash_counts_wherever_it_stands(
     approved: Approvals, made: int, left: int
 ) -> None:
-    going = guard(approved, made=made)
+    background_runs = guard(approved, made=made)
     for position in range(left):
-        await going.admit(TRANSFER, GIVEN, position)
+        await background_runs.admit(TRANSFER, GIVEN, position)
     with pytest.raises(NeedsApproval):
-        await going.admit(TRANSFER, GIVEN, 1)
+        await background_runs.admit(TRANSFER, GIVEN, 1)
 
 
 @pytest.mark.parametrize(
@@ -647,9 +649,9 @@ async def test_what_is_always_allowed_is_looked_up_once_in_a_run(
 async def test_a_beginning_that_several_runs_have_names_none(toolfold: Running) -> None:
     one, other = await toolfold.run(FIFTY), await toolfold.run(FIFTY)
 
-    for beginning in ("", one.run_id[:4]):
+    for session_start in ("", one.run_id[:4]):
         with pytest.raises(NotFound):
-            approvals(toolfold).find(beginning)
+            approvals(toolfold).find(session_start)
     assert approvals(toolfold).find(other.run_id).attempt == other.run_id
 
 
@@ -716,7 +718,7 @@ async def test_waiting_alive_it_says_how_to_decide_and_that_nobody_did(
 
     assert "Nobody approved records.update in time" in result.text
     assert any(f"toolfold approve {result.run_id}" in note for note in notes)
-    [expired] = [each.what for each in told if isinstance(each.what, Decided)]
+    [expired] = [each.what for each in told if isinstance(each.what, DecisionEvent)]
     assert (expired.action, expired.by) == ("expired", "policy")
     assert done(updates) == []
 
@@ -732,7 +734,7 @@ for row in rows[:12]:
 memory.store("updated")
 kept = 1
 """
-    mine = SessionWish("mine")
+    mine = SessionRequest("mine")
     result = await toolfold.run(code, dry_run=True, session=mine)
 
     assert result.success, result.text
@@ -825,7 +827,7 @@ skills.save("wipe", "wipe", "Wipe one record")
     await toolfold.run(code)
     await toolfold.run(code, ask=User(Reply(action="decline")).ask)
 
-    assert library.book.usage(root, "wipe").used == 0
-    assert library.book.recording(root, "wipe") is None
+    assert library.skill_store.usage(root, "wipe").used == 0
+    assert library.skill_store.recording(root, "wipe") is None
     assert (await toolfold.run(code, ask=User(YES).ask)).success
-    assert library.book.usage(root, "wipe").used == 1
+    assert library.skill_store.usage(root, "wipe").used == 1

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from toolfold.config.settings import Limits
-from toolfold.execution.checking.gaps import MISSING_BUILTINS, MISSING_NAMES
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.analysis.gaps import MISSING_BUILTINS, MISSING_NAMES
+from toolfold.execution.analysis.plan import make_plan
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import GuestCall, GuestOutcome, Program
 

@@ -5,7 +5,7 @@ from support import MakeApp, test_server
 
 from toolfold.execution.hints import hint_for
 from toolfold.sandbox.cpython.kernel import missing_walls
-from toolfold.sandbox.sandbox import Failure
+from toolfold.sandbox.sandbox import GuestFailure
 
 needs_walls = pytest.mark.skipif(missing_walls() is not None, reason=str(missing_walls()))
 APPEND = "with open('/workspace/log.txt', 'a') as file:\n    file.write('line\\n')\n"
@@ -54,7 +54,7 @@ async def test_what_the_quick_interpreter_lacks_is_named_with_the_way_to_go_on(
     ],
 )
 def test_only_what_python_has_is_said_to_be_lacking(message: str, hint: str | None) -> None:
-    failure = Failure(kind="error", message=message)
+    failure = GuestFailure(kind="error", message=message)
 
     for has_cpython in (True, False):
         told = hint_for(failure, "monty", has_cpython=has_cpython)

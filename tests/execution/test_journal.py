@@ -360,7 +360,7 @@ async def test_rows_that_wait_are_written_though_no_other_run_comes(path: Path) 
 def test_rows_that_wait_are_bounded_and_those_beyond_are_counted(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolfold.journal.rows._MOST_WAITING_BYTES", 5_000)
+    monkeypatch.setattr("toolfold.journal.rows._MAX_WAITING_BYTES", 5_000)
     with opened(path) as journal, closing(sqlite3.connect(path)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         for _ in range(30):

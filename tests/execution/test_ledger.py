@@ -20,8 +20,8 @@ from toolfold.errors import ToolFailed
 from toolfold.journal import accounts
 from toolfold.journal.accounts import Accounts, read_accounts
 from toolfold.journal.journal import Journal
-from toolfold.journal.journaled import JournaledRun
 from toolfold.journal.ledger import Account, uses
+from toolfold.journal.run_writer import JournaledRun
 from toolfold.journal.runs import Origin
 from toolfold.journal.runsdb import open_for_reading
 from toolfold.tokens import count_tokens

@@ -14,13 +14,13 @@ from support import MakeApp, Running, test_server
 from toolfold.catalog.catalog import Catalog
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import BadInput, NotFound, StateLost
-from toolfold.execution.runtime import SessionWish
-from toolfold.execution.sessions.parking import Parking
+from toolfold.execution.runtime import SessionRequest
+from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.journal.runs import Origin
 
 pytestmark = pytest.mark.anyio
 
-MINE = SessionWish("mine")
+MINE = SessionRequest("mine")
 SIX = """
 import records, time
 for n in range(6):
@@ -331,10 +331,10 @@ class Process:
 
 
 def test_a_process_is_good_for_one_generation_only() -> None:
-    parking, old, path = Parking(4, idle_s=10), Process(), Path("a.session")
-    parking.park(path, "one", old)
+    parked_processes, old, path = ParkedProcesses(4, idle_s=10), Process(), Path("a.session")
+    parked_processes.park(path, "one", old)
 
-    assert parking.take(path, "two") is None
+    assert parked_processes.take(path, "two") is None
     assert old.is_closed
 
 
@@ -353,8 +353,8 @@ async def test_resuming_an_older_run_keeps_a_cpython_session(
 
 async def test_copies_make_room_before_named_sessions(running: MakeApp) -> None:
     async with running({}, sessions=4) as toolfold:
-        await toolfold.run("x = 1", session=SessionWish("precious"))
-        beside = SessionWish("busy", may_go_beside=True)
+        await toolfold.run("x = 1", session=SessionRequest("precious"))
+        beside = SessionRequest("busy", may_go_beside=True)
         for _ in range(3):
             async with anyio.create_task_group() as tasks:
                 for _ in range(3):

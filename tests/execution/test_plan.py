@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold.errors import CodeRejected
-from toolfold.execution.checking.plan import Plan, make_plan
+from toolfold.execution.analysis.plan import ProgramPlan, make_plan
 
 
-def plan_of(source: str) -> Plan:
+def plan_of(source: str) -> ProgramPlan:
     return make_plan(source, max_bytes=1_000_000)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import ROOT, MakeApp, Running, test_server
 
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.runtime import SessionRequest
 
 sys.path.insert(0, str(ROOT / "tests" / "servers"))
 
@@ -150,7 +150,7 @@ async def test_no_code_gets_at_what_is_concealed(
 ) -> None:
     options = {"toml": SETTINGS, "limits__result_bytes": 300_000}
     async with running(servers, **options) as toolfold:
-        heard = await attempt(toolfold, HEAD + ATTEMPTS[name], session=SessionWish("s"))
+        heard = await attempt(toolfold, HEAD + ATTEMPTS[name], session=SessionRequest("s"))
 
     assert (tmp_path / "crm.jsonl").exists(), heard.decode()
     assert leaked(heard) == set()
@@ -221,7 +221,7 @@ async def test_nor_does_the_question_whether_a_call_is_wanted(
 async def test_nor_a_session_that_goes_on_later(
     running: MakeApp, servers: dict[str, Any], home: Path
 ) -> None:
-    session = SessionWish("s")
+    session = SessionRequest("s")
     async with running(servers, toml=SETTINGS) as toolfold:
         await attempt(toolfold, HEAD, session=session)
     async with running(servers, toml=SETTINGS) as toolfold:

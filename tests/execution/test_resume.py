@@ -12,7 +12,7 @@ import pytest
 from support import MakeApp, Running, test_server
 
 from toolfold.errors import InDoubt, NotFound, StateLost
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.runtime import SessionRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -197,7 +197,7 @@ async def _other_search(*_args: Any, **_kwargs: Any) -> str:
 
 
 async def test_a_run_is_resumed_in_its_session_as_it_was(toolfold: Running, updates: Path) -> None:
-    mine = SessionWish("mine")
+    mine = SessionRequest("mine")
     await toolfold.run("import records, time\nfirst = 10", session=mine)
     code = "records.put(id=first, value='a')\ntime.sleep(1.2)\nfirst = 20\nfirst"
     run_id = await cancelled(toolfold, code, updates, at=1, session=mine)
@@ -214,7 +214,7 @@ async def test_a_run_is_resumed_in_its_session_as_it_was(toolfold: Running, upda
 async def test_a_session_that_has_not_gone_on_is_gone_on_with(
     toolfold: Running, updates: Path
 ) -> None:
-    mine = SessionWish("mine")
+    mine = SessionRequest("mine")
     await toolfold.run("import records, time\nfirst = 10", session=mine)
     code = "records.put(id=first, value='a')\ntime.sleep(1.2)\nfirst = 20"
     run_id = await cancelled(toolfold, code, updates, at=1, session=mine)
@@ -228,7 +228,7 @@ async def test_a_session_that_has_not_gone_on_is_gone_on_with(
 async def test_without_the_state_it_began_with_nothing_is_run(
     toolfold: Running, updates: Path, home: Path
 ) -> None:
-    mine = SessionWish("mine")
+    mine = SessionRequest("mine")
     await toolfold.run("import records, time\nfirst = 10", session=mine)
     code = "records.put(id=first, value='a')\ntime.sleep(5)"
     run_id = await cancelled(toolfold, code, updates, at=1, session=mine)

@@ -12,8 +12,8 @@ from tables import correct_code, mistakes_caught_before, mistakes_caught_in_the_
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
 from toolfold.config.settings import Limits
-from toolfold.execution.checking.plan import make_plan
-from toolfold.execution.report import RunResult
+from toolfold.execution.analysis.plan import make_plan
+from toolfold.execution.report import RunReport
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import GuestCall, Program
 
@@ -38,7 +38,7 @@ async def app(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> A
         yield app
 
 
-def completed(result: RunResult) -> int:
+def completed(result: RunReport) -> int:
     return sum(count.completed for count in result.calls)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from support import MakeApp, Running, scripted
 
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.runtime import SessionRequest
 
-HERE = SessionWish("here")
+HERE = SessionRequest("here")
 READING = {"annotations": {"readOnlyHint": True}}
 NOW = {"name": "get_current_time", "answers": ["noon"], **READING}
 

@@ -12,7 +12,7 @@ from support import ROOT, Running, test_server, write_config
 
 from toolfold.app import running_app
 from toolfold.config.config import load_config
-from toolfold.execution.skill_tests import SkillTests, told
+from toolfold.execution.skill_tests import SkillTests, test_report
 from toolfold.sandbox.cpython.kernel import missing_walls
 
 NULL = {"null": test_server("null")}
@@ -458,7 +458,7 @@ async def test_the_example_group_works_when_it_is_dropped_in(app: Running, proje
 async def outcome_of_testing(app: Running, name: str) -> str:
     parts = app.app
     tests = SkillTests(parts.library, parts.catalog, parts.tiers, parts.config.settings.limits)
-    return told(await tests.test(name), parts.library.find(name))
+    return test_report(await tests.test(name), parts.library.find(name))
 
 
 async def test_a_skill_is_tested_against_what_was_recorded_without_its_server(
@@ -492,7 +492,7 @@ async def test_what_is_too_large_is_not_recorded(project: Path) -> None:
     async with opened(project, NULL) as app:
         await value_of(app, "from skills import huge\nlen(huge('a' * 300_000))")
         library = app.app.library
-        assert library.book.recording(library.root_of(library.find("huge")), "huge") is None
+        assert library.skill_store.recording(library.root_of(library.find("huge")), "huge") is None
 
 
 async def test_a_line_of_skill_py_may_begin_inside_a_text(app: Running, project: Path) -> None:

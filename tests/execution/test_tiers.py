@@ -9,10 +9,10 @@ import pytest
 from support import MakeApp, test_server
 
 from toolfold.errors import CodeRejected, RunCrashed
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.analysis.plan import make_plan
 from toolfold.execution.tiers import Tiers
 from toolfold.sandbox.cpython.kernel import missing_walls
-from toolfold.sandbox.sandbox import Failure, GuestFiles, Modules, Session
+from toolfold.sandbox.sandbox import GuestFailure, GuestFiles, Modules, Session
 
 NULL = {"null": test_server("null")}
 needs_walls = pytest.mark.skipif(missing_walls() is not None, reason=str(missing_walls()))
@@ -79,7 +79,7 @@ def test_a_setting_that_cannot_be_kept_is_told() -> None:
     [("error", True), ("unsupported", True), ("timeout", False), ("calls", False)],
 )
 def test_only_what_may_be_montys_own_fault_is_tried_again(kind: str, again: bool) -> None:
-    failure = Failure(kind=kind, message="")  # type: ignore[arg-type]
+    failure = GuestFailure(kind=kind, message="")  # type: ignore[arg-type]
     tiers = Tiers(FakeSandbox(), FakeSandbox())
 
     assert tiers.may_try_again("monty", failure) is again

@@ -11,12 +11,12 @@ import pytest
 from support import MakeApp, Running
 
 from toolfold.errors import BadInput, NotFound, StoreError
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.runtime import SessionRequest
 
 pytestmark = pytest.mark.anyio
 
-MINE = SessionWish("mine")
-BESIDE = SessionWish("mine", may_go_beside=True)
+MINE = SessionRequest("mine")
+BESIDE = SessionRequest("mine", may_go_beside=True)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def toolfold(running: MakeApp) -> AsyncIterator[Running]:
         yield opened
 
 
-async def texts(toolfold: Running, *codes: str, session: SessionWish = MINE) -> list[str]:
+async def texts(toolfold: Running, *codes: str, session: SessionRequest = MINE) -> list[str]:
     return [(await toolfold.run(code, session=session)).text for code in codes]
 
 
@@ -113,7 +113,7 @@ async def test_random_numbers_go_on_where_they_were(running: MakeApp) -> None:
         await texts(toolfold, "import random\nrandom.seed(3)\nfirst = random.random()")
         await anyio.to_thread.run_sync(toolfold.app.sessions.fork, "mine", "other")
         one = await texts(toolfold, "random.random()")
-        other = await texts(toolfold, "random.random()", session=SessionWish("other"))
+        other = await texts(toolfold, "random.random()", session=SessionRequest("other"))
 
     assert one == other
 
@@ -169,7 +169,7 @@ async def test_what_is_lost_is_said(running: MakeApp, home: Path) -> None:
 async def test_a_state_of_another_session_is_refused(running: MakeApp, home: Path) -> None:
     async with running({}) as toolfold:
         await texts(toolfold, "secret = 42")
-        other = SessionWish("other")
+        other = SessionRequest("other")
         await texts(toolfold, "public = 1", session=other)
         path = state_file(home)
         path.with_name("other.session").write_bytes(path.read_bytes())
@@ -224,20 +224,22 @@ async def test_who_may_go_beside_gets_a_copy_and_does_not_wait(toolfold: Running
     assert names == {"mine", "mine.2", "mine.3"}
     for reply in replies:
         assert (reply.session == "mine") == ("session=" not in reply.text)
-    copies = [await texts(toolfold, "seen[1]", session=SessionWish(name)) for name in sorted(names)]
+    copies = [
+        await texts(toolfold, "seen[1]", session=SessionRequest(name)) for name in sorted(names)
+    ]
     assert sorted(copies) == [["0"], ["1"], ["2"]]
 
 
 async def test_a_name_that_is_none_is_refused(toolfold: Running) -> None:
     for name in ("../x", "a/b", "", "x" * 65, "a\nb", ".hidden", "é"):
         with pytest.raises(BadInput, match="A session's name has 1 to 64"):
-            await toolfold.run("1", session=SessionWish(name))
+            await toolfold.run("1", session=SessionRequest(name))
 
 
 async def test_sessions_are_listed_shown_copied_and_reset(toolfold: Running) -> None:
     sessions = toolfold.app.sessions
     await texts(toolfold, "import json\nx = 1\ndef double(n):\n    return 2 * n")
-    await texts(toolfold, "y = 2", session=SessionWish("second"))
+    await texts(toolfold, "y = 2", session=SessionRequest("second"))
 
     assert [info.name for info in sessions.list()] == ["second", "mine"]
     shown = sessions.show("mine")
@@ -252,7 +254,7 @@ async def test_sessions_are_listed_shown_copied_and_reset(toolfold: Running) -> 
         sessions.show("mine")
     with pytest.raises(NotFound):
         sessions.reset("mine")
-    assert await texts(toolfold, "double(x)", session=SessionWish("third")) == ["2"]
+    assert await texts(toolfold, "double(x)", session=SessionRequest("third")) == ["2"]
     assert "not defined" in (await texts(toolfold, "x"))[0]
 
 
@@ -268,7 +270,7 @@ async def test_a_session_that_a_run_has_cannot_be_reset(toolfold: Running) -> No
 async def test_only_so_many_sessions_are_kept(running: MakeApp) -> None:
     async with running({}, sessions=3) as toolfold:
         for number in range(6):
-            await texts(toolfold, f"n = {number}", session=SessionWish(f"s{number}"))
+            await texts(toolfold, f"n = {number}", session=SessionRequest(f"s{number}"))
         names = [info.name for info in toolfold.app.sessions.list()]
 
     assert names == ["s5", "s4", "s3"]
@@ -385,12 +387,12 @@ async def test_parked_processes_stand_still_and_are_few(running: MakeApp) -> Non
         busy = "import threading\ndef spin():\n    while True: pass\n"
         busy += "threading.Thread(target=spin, daemon=True).start()"
         for name in ("one", "two", "three"):
-            await texts(toolfold, busy, session=SessionWish(name))
+            await texts(toolfold, busy, session=SessionRequest(name))
         before = os.times()
         await anyio.sleep(0.5)
         spent = os.times().children_user - before.children_user
-        (lost,) = await texts(toolfold, "1", session=SessionWish("one"))
-        (kept,) = await texts(toolfold, "spin.__name__", session=SessionWish("three"))
+        (lost,) = await texts(toolfold, "1", session=SessionRequest("one"))
+        (kept,) = await texts(toolfold, "spin.__name__", session=SessionRequest("three"))
 
     assert spent < 0.1
     assert "made room for others" in lost

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hooks.home import git
 
-from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace
+from toolfold.entrypoints.hooks.git import Git, GitContext, GitLocation
 
 PATH = os.environ["PATH"]
 
 
 async def ask(git: Git, directory: Path, search_path: str = PATH) -> GitContext:
-    place = GitPlace(directory=directory, search_path=search_path, home=str(directory))
+    place = GitLocation(directory=directory, search_path=search_path, home=str(directory))
     return await git.read(place)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolfold.embedding import MiniLmEmbedder
-from toolfold.entrypoints.hooks.notes import SESSION_TAG, Wanted, choose, fitted
+from toolfold.entrypoints.hooks.notes import SESSION_TAG, NoteCandidates, choose, fitted
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.memory.models import CompactMemory
 from toolfold.memory.ranking.words import telling_words
@@ -22,9 +22,9 @@ def names(notes: Any) -> str:
 
 
 def test_each_source_has_its_share_and_what_one_leaves_the_others_get() -> None:
-    git = Wanted([note("g1")], share=3)
-    important = Wanted([note(f"i{n}") for n in range(5)], share=3)
-    recent = Wanted([note("g1"), note("i1"), note("r1"), note("r2"), note("r3")], share=2)
+    git = NoteCandidates([note("g1")], share=3)
+    important = NoteCandidates([note(f"i{n}") for n in range(5)], share=3)
+    recent = NoteCandidates([note("g1"), note("i1"), note("r1"), note("r2"), note("r3")], share=2)
 
     assert names(choose([git, important, recent], most=8)) == "g1 i0 i1 i2 i3 i4 r1 r2"
 
@@ -32,13 +32,13 @@ def test_each_source_has_its_share_and_what_one_leaves_the_others_get() -> None:
 def test_records_of_conversations_do_not_crowd_out_the_rest() -> None:
     records = [note(f"s{n}", SESSION_TAG) for n in range(5)]
 
-    assert names(choose([Wanted([*records, note("r")], share=9)], most=8)) == "s0 s1 r"
+    assert names(choose([NoteCandidates([*records, note("r")], share=9)], most=8)) == "s0 s1 r"
 
 
 def test_the_same_words_are_not_shown_twice() -> None:
     twin = note("a")._replace(hash="b")
 
-    assert names(choose([Wanted([note("a"), twin], share=2)], most=8)) == "a"
+    assert names(choose([NoteCandidates([note("a"), twin], share=2)], most=8)) == "a"
 
 
 @given(st.lists(st.text(max_size=30), max_size=12), st.integers(0, 200))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fakes import FakeEmbedder
 
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
@@ -30,6 +30,6 @@ async def running_memory(
     file = SqliteFile(directory / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():
-        meaning = Meaning(store, embedder)
+        meaning = NoteVectorizer(store, embedder)
         async with meaning.running():
             yield Memory(store, meaning, namespace=namespace, **options)

@@ -10,8 +10,8 @@ from fakes import FakeEmbedder
 
 from toolfold.embedding import quantize
 from toolfold.memory.hashes import note_hash
-from toolfold.memory.meaning import embed_notes
 from toolfold.memory.models import Draft
+from toolfold.memory.note_vectors import embed_notes
 from toolfold.memory.ranking.rank import rank
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore

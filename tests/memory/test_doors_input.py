@@ -192,7 +192,7 @@ def test_a_daemon_outlives_whoever_speaks_nonsense_to_it(memory_user: MemoryHome
     daemon = memory_user.daemon()
     code = """
 import os
-from toolfold.relay.asking import Asking
+from toolfold.relay.client import Asking
 from toolfold.relay.manifest import base_environ
 world = {"cwd": os.getcwd(), "config": None, "set": [], "environ": base_environ(os.environ)}
 asking = Asking(world, os.environ)

@@ -13,7 +13,7 @@ from memories import running_memory
 
 from toolfold.embedding import Vectors
 from toolfold.errors import BadInput, NotFound, StoreError
-from toolfold.memory.memories import Memories, Place
+from toolfold.memory.memories import Memories, RequestContext
 
 
 class _Notes:
@@ -64,7 +64,7 @@ async def test_all_who_ask_while_the_store_is_opened_are_answered() -> None:
     memories = Memories(opening)
 
     async def ask(namespace: str) -> None:
-        answers.append(await memories.call(Place(namespace), "memory.health", {}))
+        answers.append(await memories.call(RequestContext(namespace), "memory.health", {}))
 
     with anyio.fail_after(20):
         async with memories.running(), anyio.create_task_group() as tasks:
@@ -83,7 +83,7 @@ async def test_all_who_asked_are_told_why_it_does_not_open_and_the_next_tries_ag
 
     async def ask() -> None:
         try:
-            await memories.call(Place("n"), "memory.health", {})
+            await memories.call(RequestContext("n"), "memory.health", {})
         except StoreError as error:
             told.append(str(error))
 
@@ -94,7 +94,7 @@ async def test_all_who_asked_are_told_why_it_does_not_open_and_the_next_tries_ag
                     tasks.start_soon(ask)
                 await anyio.wait_all_tasks_blocked()
                 opening.let.set()
-            later = await memories.call(Place("n"), "memory.health", {})
+            later = await memories.call(RequestContext("n"), "memory.health", {})
 
     assert told == ["The disk is gone."] * 3
     assert (later, opening.times) == ("n", 2)
@@ -116,7 +116,7 @@ async def test_what_no_verb_takes_is_refused_before_the_store_is_opened(
     memories = Memories(opening)
     async with memories.running():
         with anyio.fail_after(20), pytest.raises(kind):
-            await memories.call(Place("n"), path, arguments)
+            await memories.call(RequestContext("n"), path, arguments)
 
     assert opening.times == 0
 

@@ -70,9 +70,9 @@ def test_points_that_come_bit_by_bit_leave_what_all_at_once_would(
     for piece in np.array_split(np.arange(len(changes)), pieces):
         batch: dict[int, Point] = {}
         for at in piece:
-            wish, is_live, thread, position, has_vector = changes[at]
+            request, is_live, thread, position, has_vector = changes[at]
             # Numbers only ever grow: what is not known yet is the next.
-            number = wish if wish <= highest else highest + 1
+            number = request if request <= highest else highest + 1
             highest = max(highest, number)
             vector = rng.standard_normal((1, DIMENSIONS)).astype(np.float32)
             blob = quantize(vector)[0] if has_vector else None
@@ -100,7 +100,7 @@ def test_points_that_come_bit_by_bit_leave_what_all_at_once_would(
 async def test_a_search_in_many_namespaces_keeps_the_last_ones_in_memory(
     tmp_path: Path, embedder: FakeEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolfold.memory.sqlite.matching._MOST_POINTS", 25)
+    monkeypatch.setattr("toolfold.memory.sqlite.matcher._MAX_POINTS", 25)
     file = SqliteFile(tmp_path / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():

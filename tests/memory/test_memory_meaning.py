@@ -11,7 +11,7 @@ from stores import draft, embed_all, found, sqlite_store
 
 from toolfold.embedding import Vectors
 from toolfold.errors import StoreError
-from toolfold.memory.meaning import reembed
+from toolfold.memory.note_vectors import reembed
 
 NS = "project"
 

@@ -11,8 +11,8 @@ from toolfold.memory.ranking.rank import (
     MEANING_NEARBY,
     WORDS,
     WORDS_NEARBY,
-    Found,
     Hit,
+    ScoredRows,
     estimated_quality,
     rank,
 )
@@ -48,7 +48,7 @@ def ranked(
     )
 
 
-def in_order(values: dict[int, float]) -> Found:
+def in_order(values: dict[int, float]) -> ScoredRows:
     return sorted(values.items(), key=lambda each: -each[1])
 
 

@@ -17,7 +17,7 @@ from toolfold.errors import StoreError
 from toolfold.memory.models import Link
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.store import Change, Filter
+from toolfold.memory.store import Filter, NoteChange
 
 NS = "project"
 
@@ -97,7 +97,7 @@ async def test_a_store_follows_what_others_write_to_its_file(
         assert "blue" in await found(one, NS, "red", embedder=embedder)
 
         await other.delete(NS, [draft("red wolf").hash], now=2.0)
-        await other.update(NS, draft("grey cat").hash, Change(content="red cat"), now=2.0)
+        await other.update(NS, draft("grey cat").hash, NoteChange(content="red cat"), now=2.0)
         await other.purge(NS, [draft("red fox", thread="t", position=1).hash], now=2.0)
         assert await found(one, NS, "red", embedder=embedder) == ["red cat"]
         await other.restore(NS, [draft("red wolf").hash], now=2.0)
@@ -149,7 +149,7 @@ async def test_nothing_of_a_purged_note_is_left_in_any_file(
         await store.add(NS, [draft("with a link", links=(link,))], now=1.0)
         await embed_all(store, embedder)
         _, note = await store.update(
-            NS, kept.notes[0].hash, Change(content="xylophone zanzibar again"), now=2.0
+            NS, kept.notes[0].hash, NoteChange(content="xylophone zanzibar again"), now=2.0
         )
         await store.add(NS, fillers[150:], now=1.0)
         await store.delete(NS, [note.hash, name], now=3.0)

@@ -8,7 +8,7 @@ from stores import OpenStore, draft, embed_all, found
 
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.memory.models import Link
-from toolfold.memory.store import Change, Embedded, Filter, Query, Store
+from toolfold.memory.store import Embedded, Filter, NoteChange, Query, Store
 
 NS = "project"
 
@@ -206,7 +206,7 @@ async def test_an_update_is_a_version_and_old_names_still_lead_to_the_note(store
     await add(store, "port 80", tags=("net",))
     old = draft("port 80").hash
 
-    key, note = await store.update(NS, old[:8], Change(content="port 443"), now=2000.0)
+    key, note = await store.update(NS, old[:8], NoteChange(content="port 443"), now=2000.0)
 
     assert (note.content, note.version, note.tags) == ("port 443", 2, ("net",))
     assert (note.hash, note.created, note.updated) == (draft("port 443").hash, 1000.0, 2000.0)
@@ -223,7 +223,7 @@ async def test_an_update_is_a_version_and_old_names_still_lead_to_the_note(store
 async def test_an_update_that_changes_nothing_makes_no_version(store: Store) -> None:
     await add(store, "x y", tags=("a",))
 
-    _, note = await store.update(NS, draft("x y").hash, Change(tags=("a",)), now=9.0)
+    _, note = await store.update(NS, draft("x y").hash, NoteChange(tags=("a",)), now=9.0)
 
     assert (note.version, note.updated) == (1, 1000.0)
 
@@ -233,9 +233,9 @@ async def test_an_update_cannot_make_two_notes_the_same(store: Store) -> None:
     await store.delete(NS, [draft("three").hash], now=2.0)
 
     with pytest.raises(BadInput, match="Another note"):
-        await store.update(NS, draft("one").hash, Change(content="two"), now=2.0)
+        await store.update(NS, draft("one").hash, NoteChange(content="two"), now=2.0)
     with pytest.raises(BadInput, match="A deleted note"):
-        await store.update(NS, draft("one").hash, Change(content="three"), now=2.0)
+        await store.update(NS, draft("one").hash, NoteChange(content="three"), now=2.0)
 
     assert (await store.get(NS, draft("one").hash)).version == 1
 
@@ -247,7 +247,7 @@ async def test_updated_content_loses_its_vector_and_gets_another(
     await embed_all(store, embedder)
     late = Embedded(key, draft("old text").hash, b"\0" * (4 + embedder.dimensions))
 
-    await store.update(NS, draft("old text").hash, Change(content="new words"), now=2.0)
+    await store.update(NS, draft("old text").hash, NoteChange(content="new words"), now=2.0)
     assert await store.unembedded() == [key]
     await store.embed(embedder.name, [late])
     assert await store.unembedded() == [key], "a vector of what it no longer says"
@@ -297,7 +297,7 @@ async def test_a_purged_note_is_gone_with_its_versions_and_its_links(
     store: Store, embedder: FakeEmbedder
 ) -> None:
     await add(store, "first draft", "other")
-    await store.update(NS, draft("first draft").hash, Change(content="second draft"), now=2.0)
+    await store.update(NS, draft("first draft").hash, NoteChange(content="second draft"), now=2.0)
     name = draft("second draft").hash
     link = Link(kind="associated", hash=name)
     await store.add(NS, [draft("linked", links=(link,))], now=3.0)

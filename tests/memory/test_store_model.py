@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from stores import OpenStore, draft, embed_all, found
 
 from toolfold.errors import BadInput, NotFound
-from toolfold.memory.store import Change, Filter
+from toolfold.memory.store import Filter, NoteChange
 
 WORDS = ["apple", "bridge", "cloud", "dragon", "ember"]
 NAMESPACES = st.sampled_from(["one", "two"])
@@ -103,7 +103,7 @@ class StoreMachine(RuleBasedStateMachine):
         if note is None:
             return
         after = replace(note, content=content, tags=tags)
-        change = Change(content=content, tags=tags)
+        change = NoteChange(content=content, tags=tags)
         other = self.find(ns, after.name, deleted=None)
         if other is not None and other is not note:
             with pytest.raises(BadInput):

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from fakes import FakeEmbedder
 
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
@@ -20,7 +20,7 @@ async def main(directory: Path, name: str, most: int | None) -> None:
     file = SqliteFile(directory / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():
-        meaning = Meaning(store, FakeEmbedder())
+        meaning = NoteVectorizer(store, FakeEmbedder())
         async with meaning.running():
             memory = Memory(store, meaning, namespace="project")
             for number in islice(count(), most):

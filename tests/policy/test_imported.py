@@ -6,7 +6,7 @@ import pytest
 
 from toolfold.catalog.names import module_names
 from toolfold.catalog.tool import ListedTool, Tool
-from toolfold.execution.trust.guarding import facts_of
+from toolfold.execution.trust.guard import facts_of
 from toolfold.policy.decide import Policy, decide
 from toolfold.policy.imported import as_toml, translated
 from toolfold.policy.rules import Action, read_rules

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import Json
-from toolfold.privacy import book, revealing
+from toolfold.privacy import placeholder_table, reveal
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.fields import FieldRule, FieldRules
-from toolfold.privacy.known import can_be_known
+from toolfold.privacy.known_values import can_be_known
 from toolfold.privacy.vault import Vault
 
 PERSONAL = [
@@ -263,7 +263,7 @@ def test_two_keys_that_become_one_are_refused() -> None:
 
 
 def test_a_few_placeholders_cannot_become_gigabytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revealing, "MAX_REVEALED_CHARS", 10_000)
+    monkeypatch.setattr(reveal, "MAX_REVEALED_CHARS", 10_000)
     mine = Vault()
     mine.conceal({"street": "1 Main Street" * 100})
 
@@ -285,7 +285,7 @@ def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
 def test_a_full_vault_conceals_nothing_more_and_keeps_what_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(book, "MAX_VALUES", 2)
+    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 2)
     mine = Vault()
     mine.conceal(["ada@example.org", "bob@example.org"])
 

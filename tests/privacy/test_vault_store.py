@@ -12,7 +12,7 @@ import pytest
 
 from toolfold.errors import StoreError
 from toolfold.privacy.keys import Keyring, find_keyring
-from toolfold.privacy.sealing import Seal
+from toolfold.privacy.seal import Seal
 from toolfold.privacy.store import VaultStore
 
 SECRET = "ada.of.the.vault@example.org"

@@ -15,7 +15,7 @@ from relay.peer import LEGACY, Peer, is_alive, kill, text_of, toolfold_command, 
 from support import test_server
 
 from toolfold.relay.daemon import DaemonHandle
-from toolfold.relay.places import Misplaced
+from toolfold.relay.paths import NoUsableDirectory
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -171,7 +171,7 @@ def test_a_directory_of_somebody_else_is_refused(near_user: User) -> None:
     os.chown(directory, 65534, 65534)
 
     assert handle.connect() is None
-    with pytest.raises(Misplaced, match="somebody else"):
+    with pytest.raises(NoUsableDirectory, match="somebody else"):
         handle.start()
     peer = near_user.connect()
     assert "somebody else" in peer.run("1 + 1")

@@ -12,7 +12,7 @@ from support import MakeApp, test_server
 
 from toolfold import __version__
 from toolfold.config.paths import find_project
-from toolfold.entrypoints.mcp.rehearsal import rehearse
+from toolfold.entrypoints.mcp.manifest_writer import collect_first_answers
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.relay.manifest import (
     FirstAnswers,
@@ -33,7 +33,7 @@ async def test_what_a_relay_says_by_itself_is_what_the_server_would_say(
     running: MakeApp,
 ) -> None:
     async with running({"null": test_server("null")}) as toolfold:
-        rehearsed = await rehearse(partial(make_server, toolfold.app))
+        rehearsed = await collect_first_answers(partial(make_server, toolfold.app))
 
     assert rehearsed == built_in_answers(__version__, ["null"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_daemon import descendants
 from relay.conftest import User
 from relay.peer import (
     LEGACY,
@@ -19,7 +20,6 @@ from relay.peer import (
     text_of,
     wait_until,
 )
-from serving import descendants
 from support import test_server
 
 from toolfold.relay.daemon import DaemonHandle, take_lock

@@ -10,7 +10,7 @@ import pytest
 
 from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, ToolFailed
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.analysis.plan import make_plan
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython.pool import Level
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession

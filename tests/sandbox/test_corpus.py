@@ -12,7 +12,7 @@ from support import write_config
 
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
-from toolfold.execution.report import RunResult
+from toolfold.execution.report import RunReport
 
 CORPUS = snippets()
 each_snippet = pytest.mark.parametrize(
@@ -52,7 +52,7 @@ class Auto:
         self._app = app
         self.chosen: dict[str, str | None] = {}
 
-    async def run(self, snippet: Snippet) -> RunResult:
+    async def run(self, snippet: Snippet) -> RunReport:
         result = await self._app.runtime.run(snippet.code)
         self.chosen[snippet.name] = result.tier
         return result

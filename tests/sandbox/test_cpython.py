@@ -29,7 +29,7 @@ from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.failures import CRASHED
 from toolfold.sandbox.sandbox import GuestCall, Program
-from toolfold.sandbox.trees import ReadOnlyTree, Roots, Texts
+from toolfold.sandbox.trees import ReadOnlyTree, Roots, TextTree
 
 
 @pytest.fixture(scope="module", params=["namespaces", "landlock"])
@@ -467,7 +467,7 @@ async def test_files_that_the_host_makes_up_are_read_like_any(
     assert outcome.value == value
 
 
-def servers(texts: Texts) -> Roots:
+def servers(texts: TextTree) -> Roots:
     return Roots({"servers": ReadOnlyTree(texts, "servers")})
 
 

@@ -23,7 +23,7 @@ from toolfold.config.settings import Limits
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.frames import FrameBreach, FrameReader, frame, read_json, write_json
 from toolfold.sandbox.cpython.pool import Guest
-from toolfold.sandbox.cpython.sandbox import CPythonSession, Offer
+from toolfold.sandbox.cpython.sandbox import CPythonSession, HostOffer
 from toolfold.sandbox.sandbox import GuestOutcome, Program
 
 VALUE_BYTES = 1_000
@@ -243,7 +243,7 @@ def guest_that_says(stream: bytes) -> Iterator[Guest]:
 async def told(stream: bytes) -> tuple[GuestOutcome, Host]:
     host = Host()
     with guest_that_says(stream) as guest:
-        offer = Offer(host_modules(), frozenset({"show"}), None)
+        offer = HostOffer(host_modules(), frozenset({"show"}), None)
         session = CPythonSession(guest, SMALL, offer)
         try:
             with anyio.fail_after(10):

@@ -7,7 +7,7 @@ import pytest
 
 from toolfold.errors import StoreError
 from toolfold.skills.folders import Root
-from toolfold.skills.models import Skill, SkillFault, Texts
+from toolfold.skills.models import Skill, SkillFault, SkillTexts
 
 GOOD = 'def {name}():\n    """Doc."""\n'
 
@@ -129,7 +129,7 @@ def test_a_root_behind_a_link_is_neither_read_nor_written(tmp_path: Path) -> Non
     ]
     assert root.find("x") is None
     with pytest.raises(StoreError, match="link"):
-        root.write("y", Texts("", ""))
+        root.write("y", SkillTexts("", ""))
     assert not (target / "y").exists()
 
 
@@ -143,7 +143,7 @@ def test_writing_leaves_links_alone_and_what_else_is_in_the_folder(
     (folder / "skill.py").unlink()
     (folder / "skill.py").symlink_to(victim)
 
-    root.write("x", Texts("---\nname: x\ndescription: d\n---\n", GOOD.format(name="x")))
+    root.write("x", SkillTexts("---\nname: x\ndescription: d\n---\n", GOOD.format(name="x")))
 
     assert victim.read_text() == "mine"
     assert isinstance(root.find("x"), Skill)

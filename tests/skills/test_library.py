@@ -13,25 +13,25 @@ from pathlib import Path
 import pytest
 
 from toolfold.errors import BadInput, NotFound, StoreError
-from toolfold.skills.book import Book
 from toolfold.skills.folders import Root
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill
+from toolfold.skills.store import SkillStore
 
 
 def library_in(home: Path) -> Library:
     (home / "project").mkdir(parents=True, exist_ok=True)
     project = Root("project", home / "project" / ".toolfold" / "skills", within=home / "project")
     user = Root("user", home / "config" / "skills", within=home / "config")
-    book = Book(home / "data" / "skills.db")
-    return Library({"user": user, "project": project}, book, lock=home / "data" / "skills")
+    skill_store = SkillStore(home / "data" / "skills.db")
+    return Library({"user": user, "project": project}, skill_store, lock=home / "data" / "skills")
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
     library = library_in(tmp_path)
     yield library
-    library.book.close()
+    library.skill_store.close()
 
 
 def save(library: Library, name: str, value: object, scope: str | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolfold.workspace.usage import Quota, Usage
+from toolfold.workspace.usage import Quota, WorkspaceUsage
 from toolfold.workspace.workspace import Workspace
 
 QUOTA = Quota(bytes=1_000_000, files=100, file_bytes=500_000)
@@ -25,7 +25,7 @@ def test_a_workspace_that_nobody_wrote_to_is_empty_and_not_even_there(
 ) -> None:
     assert workspace.entries() == []
     assert workspace.stat("").is_dir
-    assert workspace.usage() == Usage(0, 0)
+    assert workspace.usage() == WorkspaceUsage(0, 0)
     assert not workspace.root.parent.exists()
 
 
@@ -51,9 +51,9 @@ def test_what_is_written_is_counted_to_the_byte(workspace: Workspace) -> None:
     workspace.save("c", b"")
     workspace.unlink("c")
 
-    assert workspace.usage() == Usage(100, 2)
+    assert workspace.usage() == WorkspaceUsage(100, 2)
     assert workspace.remove("d") == 2
-    assert workspace.usage() == Usage(0, 0)
+    assert workspace.usage() == WorkspaceUsage(0, 0)
 
 
 def test_nobody_sees_a_file_before_it_is_finished(workspace: Workspace) -> None:
@@ -101,7 +101,7 @@ def test_a_write_that_is_refused_leaves_what_was_there(workspace: Workspace) -> 
         workspace.save("a", b"x" * 600_000)
 
     assert workspace.read("a") == b"old"
-    assert workspace.usage() == Usage(3, 1)
+    assert workspace.usage() == WorkspaceUsage(3, 1)
 
 
 OUTSIDE = ["../x", "a/../../x", "..", "/etc/passwd", "/", "d/../../../etc/passwd"]
@@ -273,7 +273,7 @@ def test_counts_that_a_killed_process_left_are_measured_anew(workspace: Workspac
 
     again = Workspace(workspace.root.parent, QUOTA)
 
-    assert again.usage() == Usage(2000, 2)
+    assert again.usage() == WorkspaceUsage(2000, 2)
 
 
 WRITER = """
@@ -325,7 +325,7 @@ def test_threads_together_do_not_get_past_the_quota(workspace: Workspace) -> Non
     for writer in writers:
         writer.join()
 
-    assert workspace.usage() == Usage(1_000_000, 8)
+    assert workspace.usage() == WorkspaceUsage(1_000_000, 8)
     assert sum(status.size for _, status in workspace.files()) == 1_000_000
 
 
@@ -339,7 +339,7 @@ def test_what_a_dead_writer_left_is_cleared_away_and_what_a_living_one_writes_is
     again = Workspace(workspace.root.parent, QUOTA)
     again.make("b")
 
-    assert again.usage() == Usage(1, 2)
+    assert again.usage() == WorkspaceUsage(1, 2)
     living.finish()
     assert again.read("a") == b"1"
 
@@ -383,7 +383,7 @@ def test_a_file_may_lie_as_deep_as_a_directory_and_be_moved_there(workspace: Wor
 
     assert [path for path, _ in workspace.files()] == [f"{deepest}/f"]
     assert workspace.remove("d") == 32
-    assert workspace.usage() == Usage(0, 0)
+    assert workspace.usage() == WorkspaceUsage(0, 0)
 
 
 def nest(root: Path, levels: int) -> None:
@@ -404,7 +404,7 @@ def test_what_others_nested_too_deeply_is_left_alone_and_holds_nothing_up(
     nest(workspace.root, 200)
     again = Workspace(workspace.root.parent, QUOTA)
 
-    assert again.usage() == Usage(1, 33)
+    assert again.usage() == WorkspaceUsage(1, 33)
     assert [path for path, _ in again.files()] == ["f"]
     with pytest.raises(OSError, match="deeper than 32"):
         again.remove("d")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from toolfold import errors
 from toolfold.api.values import as_json
 from toolfold.errors import BadInput, StoreError, ToolfoldError
-from toolfold.relay.asking import Asking, Interrupted, NoDaemon, TooLong
+from toolfold.relay.client import DaemonClient, Interrupted, NoDaemon, RequestTooLong
 from toolfold.relay.manifest import base_environ
-from toolfold.relay.places import Misplaced, find_directories
+from toolfold.relay.paths import NoUsableDirectory, find_directories
 
 # It brings the event loop and the model along, and few need it.
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OnProgress = Callable[[int, int, str], None]
 
 _ATTEMPTS: Final = 4
-_MOST_IDLE: Final = 8
+_MAX_IDLE: Final = 8
 _PATIENCE_S: Final = 60.0
 
 
@@ -98,7 +98,7 @@ def ask_for_pages(
     return pages()
 
 
-class _World:
+class _ProcessContext:
     """What decides whose notes are meant: where this process is, and its variables."""
 
     def __init__(self) -> None:
@@ -115,34 +115,34 @@ class _World:
         self.environ = base_environ(os.environ)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _World) and vars(self) == vars(other)
+        return isinstance(other, _ProcessContext) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def connect(self) -> Asking:
+    def connect(self) -> DaemonClient:
         """Begin a connection to the daemon that serves here."""
         about: dict[str, Any] = {"cwd": self.directory, "config": None, "set": []}
-        return Asking({**about, "environ": self.environ}, os.environ)
+        return DaemonClient({**about, "environ": self.environ}, os.environ)
 
     def data_directory(self) -> str:
         """Return where the store is; "" if that cannot be said."""
         try:
             return find_directories(self.environ)["data"]
-        except Misplaced:
+        except NoUsableDirectory:
             return ""
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
     """Return a path as the daemon, which is elsewhere, understands it."""
-    return os.path.join(_World().directory, os.path.expanduser(os.fspath(path)))
+    return os.path.join(_ProcessContext().directory, os.path.expanduser(os.fspath(path)))
 
 
 class _Doors:
     """The connections that this process holds, and the stores that it has opened itself."""
 
     def __init__(self) -> None:
-        self._idle: list[tuple[_World, Asking]] = []
-        self._all: set[Asking] = set()
+        self._idle: list[tuple[_ProcessContext, DaemonClient]] = []
+        self._all: set[DaemonClient] = set()
         self._lock = threading.Lock()
         self._own: dict[str, OwnMemory] = {}
         self._daemonless: dict[str, float] = {}
@@ -156,51 +156,56 @@ class _Doors:
             Interrupted: The daemon ended before it answered.
             ToolfoldError: The question cannot be asked.
         """
-        world = _World()
-        data = world.data_directory()
+        context = _ProcessContext()
+        data = context.data_directory()
         is_wanted = os.environ.get("TOOLFOLD_NO_DAEMON", "0") in {"", "0"}
         if is_wanted and time.monotonic() >= self._daemonless.get(data, 0):
             try:
-                yield from self._through_daemon(world, question)
-            except (NoDaemon, Misplaced):  # whatever is wrong with the store is said by itself
+                yield from self._through_daemon(context, question)
+            except (
+                NoDaemon,
+                NoUsableDirectory,
+            ):  # whatever is wrong with the store is said by itself
                 self._daemonless[data] = time.monotonic() + _PATIENCE_S
             else:
                 return
         yield from self._opened(data).ask(question)
 
-    def _through_daemon(self, world: _World, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        asking = self._take(world)
+    def _through_daemon(
+        self, context: _ProcessContext, question: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        client = self._take(context)
         try:
-            yield from asking.ask(question)
-        except TooLong as error:
-            self._keep(world, asking)
+            yield from client.ask(question)
+        except RequestTooLong as error:
+            self._keep(context, client)
             raise BadInput(f"{question['verb']}: {error} Give it in parts.") from error
         except BaseException:  # also a caller who does not want the rest
-            self._part(asking)
+            self._part(client)
             raise
-        self._keep(world, asking)
+        self._keep(context, client)
 
-    def _take(self, world: _World) -> Asking:
+    def _take(self, context: _ProcessContext) -> DaemonClient:
         with self._lock:
             for place in reversed(range(len(self._idle))):
-                if self._idle[place][0] == world:
+                if self._idle[place][0] == context:
                     return self._idle.pop(place)[1]
-        asking = world.connect()
+        client = context.connect()
         with self._lock:
-            self._all.add(asking)
-        return asking
+            self._all.add(client)
+        return client
 
-    def _keep(self, world: _World, asking: Asking) -> None:
+    def _keep(self, context: _ProcessContext, client: DaemonClient) -> None:
         with self._lock:
-            self._idle.append((world, asking))
-            too_many = self._idle[:-_MOST_IDLE]
-            del self._idle[:-_MOST_IDLE]
+            self._idle.append((context, client))
+            too_many = self._idle[:-_MAX_IDLE]
+            del self._idle[:-_MAX_IDLE]
         for _, old in too_many:
             self._part(old)
 
-    def _part(self, asking: Asking) -> None:
-        asking.close()
-        self._all.discard(asking)
+    def _part(self, client: DaemonClient) -> None:
+        client.close()
+        self._all.discard(client)
 
     def _opened(self, data: str) -> "OwnMemory":
         with self._opening:
@@ -219,8 +224,8 @@ class _Doors:
 
     def abandon(self) -> None:
         """Close every connection, also of those who wait for an answer. No other thread may run."""
-        for asking in [*self._all]:
-            asking.close()
+        for client in [*self._all]:
+            client.close()
         self._idle.clear()
 
     def hold(self) -> None:

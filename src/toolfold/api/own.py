@@ -17,9 +17,9 @@ from toolfold.config.config import Config, load_config
 from toolfold.embedding import Embedder, MiniLmEmbedder
 from toolfold.errors import StoreError, ToolfoldError
 from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories, Place
+from toolfold.memory.memories import Memories, RequestContext
 
-_LONGEST_CLOSING_S: Final = 10.0
+_MAX_CLOSING_S: Final = 10.0
 
 
 class OwnMemory:
@@ -50,7 +50,7 @@ class OwnMemory:
             StoreError: Memory is closed.
         """
         config = load_config()
-        place = Place(question["namespace"] or config.namespace, config.settings.memory)
+        place = RequestContext(question["namespace"] or config.namespace, config.settings.memory)
         try:
             if question.get("pages"):
                 yield from self._pages(place, question)
@@ -59,7 +59,7 @@ class OwnMemory:
         except ToolfoldError as error:
             yield {"error": {"code": error.code, "message": str(error)}}
 
-    def _whole(self, place: Place, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _whole(self, place: RequestContext, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
         parts: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
         def note(done: int, total: int, what: str = "") -> None:
@@ -75,7 +75,7 @@ class OwnMemory:
             yield part
         yield {"value": as_json(answer.result())}
 
-    def _pages(self, place: Place, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _pages(self, place: RequestContext, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
         pages = self._memories.pages(place, question["verb"], question["arguments"])
         try:
             while found := self._start(partial(_next, pages)).result():
@@ -101,7 +101,7 @@ class OwnMemory:
     def close(self) -> None:
         """Close the store. What was stored is kept; vectors that are missing are made later."""
         self._portal.start_task_soon(self._portal.stop)
-        self._thread.join(_LONGEST_CLOSING_S)
+        self._thread.join(_MAX_CLOSING_S)
 
 
 async def _serve(

@@ -42,14 +42,14 @@ class LargeAnswer:
     """What came with it and is not text: references."""
 
 
-Cover = Callable[[Callable[[], Iterable[bytes]]], Iterable[bytes]]
+Redact = Callable[[Callable[[], Iterable[bytes]]], Iterable[bytes]]
 """Changes a text, which can be read more than once, before it is handed on."""
 
 
-class Keep(Protocol):
+class ArtifactSink(Protocol):
     """Takes what is no value, and returns what stands for it."""
 
-    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
+    def blob(self, blob: Blob, cover: Redact | None = None) -> Json:
         """Take an image or a binary; if it is text, `cover` changes it."""
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:

@@ -10,7 +10,7 @@ import anyio.to_thread
 import httpx2
 
 from toolfold.catalog.large import LargeParts, Spool
-from toolfold.catalog.messagelines import Gathering, Lines, TooLong
+from toolfold.catalog.messagelines import LineSplitter, MessageBuffer, MessageTooLong
 
 AS_IT_IS: Final = {"accept-encoding": "identity"}
 """The header that asks for it."""
@@ -67,11 +67,11 @@ async def _bounded(body: Any, parts: LargeParts) -> AsyncIterator[bytes]:
 
 async def _one_message(body: Any, parts: LargeParts) -> AsyncIterator[bytes]:
     sizes = parts.sizes
-    message = Gathering(sizes.line_bytes, sizes.result_bytes, parts.spool)
+    message = MessageBuffer(sizes.line_bytes, sizes.result_bytes, parts.spool)
     try:
         async for chunk in body:
             message.add(chunk)
-    except TooLong as error:
+    except MessageTooLong as error:
         raise httpx2.StreamError(_too_long(sizes.line_bytes)) from error
     whole = message.take()
     yield await anyio.to_thread.run_sync(parts.fold, whole) if isinstance(whole, Spool) else whole
@@ -80,7 +80,7 @@ async def _one_message(body: Any, parts: LargeParts) -> AsyncIterator[bytes]:
 async def _events(body: Any, parts: LargeParts) -> AsyncIterator[bytes]:
     """Fold the data of long events, which stand in a line each."""
     sizes = parts.sizes
-    lines = Lines(sizes.line_bytes, sizes.result_bytes, parts.spool)
+    lines = LineSplitter(sizes.line_bytes, sizes.result_bytes, parts.spool)
     try:
         async for chunk in body:
             for line in lines.feed(chunk):
@@ -89,7 +89,7 @@ async def _events(body: Any, parts: LargeParts) -> AsyncIterator[bytes]:
                     yield b"%b%b\n" % (_DATA, folded)
                 else:
                     yield line + b"\n"
-    except TooLong as error:
+    except MessageTooLong as error:
         raise httpx2.SSEError(_too_long(sizes.line_bytes)) from error
 
 

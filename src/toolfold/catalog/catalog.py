@@ -11,18 +11,18 @@ import anyio.to_thread
 import mcp_types as types
 
 from toolfold.catalog.addresses import outward
-from toolfold.catalog.answers import Answer, Blob, Keep, LargeAnswer
+from toolfold.catalog.answers import Answer, ArtifactSink, Blob, LargeAnswer
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.definitions import Definitions
-from toolfold.catalog.errands import calling
-from toolfold.catalog.known import KnownTools
+from toolfold.catalog.known_tools import KnownTools
 from toolfold.catalog.offered import Offered
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import large_answer, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import render_stub
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait, Upstream
+from toolfold.catalog.upstream_request import calling
 from toolfold.config.faults import ConfigFault
 from toolfold.config.servers import ServerFault
 from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
@@ -197,9 +197,9 @@ class Catalog:
         tool: Tool,
         arguments: JsonObject,
         *,
-        keep: Keep,
+        keep: ArtifactSink,
         on_wait: OnWait,
-        ask: Ask | None = None,
+        ask: Elicitor | None = None,
     ) -> Answer:
         """Call a tool; what its server asks the user meanwhile goes to `ask`.
 
@@ -241,12 +241,12 @@ class Catalog:
         )
         return measure() if upstream.parts.is_empty else await anyio.to_thread.run_sync(measure)
 
-    async def _kept(self, tool: Tool, large: LargeAnswer, keep: Keep) -> Answer:
+    async def _kept(self, tool: Tool, large: LargeAnswer, keep: ArtifactSink) -> Answer:
         self._refuse_if_large(tool, large.size, self._max_large_bytes)
         return Answer(await keep.large(tool, large), large.size)
 
     async def forward(
-        self, tool: Tool, arguments: JsonObject, *, ask: Ask | None = None
+        self, tool: Tool, arguments: JsonObject, *, ask: Elicitor | None = None
     ) -> types.CallToolResult:
         """Call a tool for a client that knows its schema, and return the answer as it is.
 

@@ -10,19 +10,21 @@ from toolfold.catalog.tool import Tool, built_in_server
 from toolfold.jsontypes import JsonObject
 
 
-class Listing(NamedTuple):
+class DefinitionText(NamedTuple):
     """The definitions of one server as a text, and what tells the text from any other."""
 
     id: str
     text: str
 
 
-def listing(server: str, tools: Mapping[str, JsonObject], *, is_built_in: bool = False) -> Listing:
+def listing(
+    server: str, tools: Mapping[str, JsonObject], *, is_built_in: bool = False
+) -> DefinitionText:
     """Return the definitions of a server; `tools` has them by path: `github.create_issue`."""
     content = {"server": server, "is_built_in": is_built_in, "tools": tools}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     encoded = text.encode("utf-8", "replace")
-    return Listing(hashlib.sha256(encoded).hexdigest()[:32], encoded.decode())
+    return DefinitionText(hashlib.sha256(encoded).hexdigest()[:32], encoded.decode())
 
 
 def definition(name: str, description: str | None, input_schema: JsonObject) -> JsonObject:
@@ -38,12 +40,12 @@ class Definitions:
         self._tools = tools
 
     @cached_property
-    def listings(self) -> tuple[Listing, ...]:
+    def listings(self) -> tuple[DefinitionText, ...]:
         """A listing for each module; may be asked for from any thread."""
         return tuple(_listing(module, tools) for module, tools in sorted(self._tools.items()))
 
 
-def _listing(module: str, tools: Iterable[Tool]) -> Listing:
+def _listing(module: str, tools: Iterable[Tool]) -> DefinitionText:
     known = list(tools)
     server = known[0].server if known else module
     return listing(

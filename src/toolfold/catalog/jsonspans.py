@@ -9,9 +9,9 @@ from mmap import mmap
 from typing import Final
 
 _WINDOW: Final = 1 << 20
-_LONGEST_KEY: Final = 1_024
-_MOST_PARTS: Final = 100_000
-_MOST_STEPS: Final = 10_000_000
+_MAX_KEY: Final = 1_024
+_MAX_PARTS: Final = 100_000
+_MAX_STEPS: Final = 10_000_000
 _DEEPEST: Final = 1_000
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[-+.0-9A-Za-z]++")
@@ -47,8 +47,8 @@ class Spans:
 
     def __init__(self, text: mmap) -> None:
         self._text = text
-        self._parts = _MOST_PARTS
-        self._steps = _MOST_STEPS
+        self._parts = _MAX_PARTS
+        self._steps = _MAX_STEPS
 
     def read_object(self, start: int, on_member: OnMember) -> int:
         """Go through the object that begins at `start`, and return where it ends.
@@ -62,7 +62,7 @@ class Spans:
         while not _is(text, at, b"}"):
             self._count_part()
             key_end = _string_end(text, at)
-            if key_end - at > _LONGEST_KEY:
+            if key_end - at > _MAX_KEY:
                 raise Malformed
             key = text[at + 1 : key_end - 1]
             at = _after(text, on_member(key, _opened(text, key_end, b":")), b"}")

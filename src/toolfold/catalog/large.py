@@ -21,7 +21,7 @@ from toolfold.errors import ToolFailed
 
 TOO_LONG: Final = "toolfold: the answer has more than can be taken, by its byte limit"
 
-_LONGEST_ESCAPE: Final = 6
+_MAX_ESCAPE: Final = 6
 _ENVELOPE_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 65_536
 _KEPT: Final = 16  # answers that nobody has fetched: their calls may have been cancelled
@@ -36,7 +36,7 @@ _WHOLE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class MessageSizes:
     """How long messages may be."""
 
     result_bytes: int
@@ -49,7 +49,7 @@ class Sizes:
     @property
     def message_bytes(self) -> int:
         """A message that is held in memory: each character of its result may be escaped."""
-        return _LONGEST_ESCAPE * self.result_bytes + _ENVELOPE_BYTES
+        return _MAX_ESCAPE * self.result_bytes + _ENVELOPE_BYTES
 
     @property
     def line_bytes(self) -> int:
@@ -129,7 +129,7 @@ class LargePart:
 class LargeParts:
     """The long parts of messages, until whoever waits for an answer takes them."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: MessageSizes) -> None:
         self.sizes = sizes
         self._secret = secrets.token_hex(16)
         self._numbers = count()

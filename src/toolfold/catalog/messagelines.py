@@ -8,11 +8,11 @@ from mcp.shared.message import SessionMessage
 from toolfold.catalog.large import Spool
 
 
-class TooLong(Exception):
+class MessageTooLong(Exception):
     """A message has passed its bound and has no end yet."""
 
 
-class Gathering:
+class MessageBuffer:
     """What has arrived of one message: kept in pieces, and a very long one in a file."""
 
     def __init__(self, max_bytes: int, spool_bytes: int, spool: Callable[[], Spool]) -> None:
@@ -37,7 +37,7 @@ class Gathering:
         """
         self._size += len(piece)
         if self._size > self._max_bytes:
-            raise TooLong
+            raise MessageTooLong
         if self._spool is None and self._size > self._spool_bytes:
             self._spool = self._make_spool()
             for earlier in self._pieces:
@@ -49,11 +49,11 @@ class Gathering:
             self._spool.add(piece)
 
 
-class Lines:
+class LineSplitter:
     """Cuts what arrives into lines."""
 
     def __init__(self, max_bytes: int, spool_bytes: int, spool: Callable[[], Spool]) -> None:
-        self._line = Gathering(max_bytes, spool_bytes, spool)
+        self._line = MessageBuffer(max_bytes, spool_bytes, spool)
 
     def feed(self, chunk: bytes) -> Iterator[bytes | Spool]:
         """Yield the lines that are whole now.

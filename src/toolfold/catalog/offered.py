@@ -15,15 +15,15 @@ from toolfold.catalog.addresses import (
     outward_contents,
     prompt_names,
 )
-from toolfold.catalog.errands import completing, prompting, reading
 from toolfold.catalog.offers import Offers
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.upstream import Upstream
+from toolfold.catalog.upstream_request import completing, prompting, reading
 from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
 
 _PATIENCE_S: Final = 10.0
 _NOTHING: Final = Offers()
-_MOST_COMPARED_CHARS: Final = 300
+_MAX_COMPARED_CHARS: Final = 300
 
 Capability = Literal["prompts", "resources", "completions"]
 
@@ -113,7 +113,7 @@ class Offered:
         return f"{self._modules()[module]}: {item.title or item.name}"
 
     async def prompt(
-        self, name: str, arguments: dict[str, str] | None, *, ask: Ask | None
+        self, name: str, arguments: dict[str, str] | None, *, ask: Elicitor | None
     ) -> types.GetPromptResult:
         """Return a prompt by the name that clients use.
 
@@ -130,7 +130,9 @@ class Offered:
         ]
         return result.model_copy(update={"messages": messages})
 
-    async def read(self, server: str, uri: str, *, ask: Ask | None) -> types.ReadResourceResult:
+    async def read(
+        self, server: str, uri: str, *, ask: Elicitor | None
+    ) -> types.ReadResourceResult:
         """Return what a resource of a server holds, under the URI of the server.
 
         Raises:
@@ -146,10 +148,10 @@ class Offered:
             len(each.text if isinstance(each, types.TextResourceContents) else each.blob)
             for each in result.contents
         )
-        self._refuse_if_large(f"{module}: {uri[:_MOST_COMPARED_CHARS]}", sum(sizes))
+        self._refuse_if_large(f"{module}: {uri[:_MAX_COMPARED_CHARS]}", sum(sizes))
         return result
 
-    async def read_address(self, address: str, *, ask: Ask | None) -> types.ReadResourceResult:
+    async def read_address(self, address: str, *, ask: Elicitor | None) -> types.ReadResourceResult:
         """Return what a resource holds, by the URI that clients use; raises as `read` does."""
         module, uri = self._inner(address)
         result = await self.read(module, uri, ask=ask)
@@ -222,12 +224,12 @@ class Offered:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint at what may have been meant. Long names would take long to compare."""
-    if len(name) > _MOST_COMPARED_CHARS:
+    if len(name) > _MAX_COMPARED_CHARS:
         return ""
-    short = [each for each in known if len(each) <= _MOST_COMPARED_CHARS]
+    short = [each for each in known if len(each) <= _MAX_COMPARED_CHARS]
     near = difflib.get_close_matches(name, short, n=1, cutoff=0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _shown(name: str) -> str:
-    return repr(name[:_MOST_COMPARED_CHARS])
+    return repr(name[:_MAX_COMPARED_CHARS])

@@ -17,9 +17,9 @@ from toolfold.errors import StoreError
 
 _log = logging.getLogger(__name__)
 
-_MOST_PAGES: Final = 50
-_MOST_ITEMS: Final = 1_000
-_MOST_CHARS: Final = 1_000_000
+_MAX_PAGES: Final = 50
+_MAX_ITEMS: Final = 1_000
+_MAX_CHARS: Final = 1_000_000
 _LOST: Final = frozenset({types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT})
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
@@ -122,11 +122,11 @@ def _templates(client: Client) -> Fetch[types.ResourceTemplate]:
 async def _listed(fetch: Fetch[ItemT]) -> tuple[ItemT, ...]:
     """Return the items of all pages, as many as fit."""
     items: list[ItemT] = []
-    room = _MOST_CHARS
+    room = _MAX_CHARS
     try:
         async for item in _pages(fetch):
             room -= len(item.model_dump_json(exclude_none=True))
-            if room < 0 or len(items) == _MOST_ITEMS:
+            if room < 0 or len(items) == _MAX_ITEMS:
                 _log.warning("a list of over %d items was cut at %d", len(items), len(items))
                 break
             items.append(item)
@@ -141,7 +141,7 @@ async def _listed(fetch: Fetch[ItemT]) -> tuple[ItemT, ...]:
 
 async def _pages(fetch: Fetch[ItemT]) -> AsyncIterator[ItemT]:
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         items, cursor = await fetch(cursor)
         for item in items:
             yield item

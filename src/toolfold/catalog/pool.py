@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from toolfold.catalog.transport import Start
+from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerConfig
 
-MakeUpstream = Callable[[ServerConfig, Start, str], Upstream]
+MakeUpstream = Callable[[ServerConfig, ServerStart, str], Upstream]
 """Makes one from its configuration, where it starts, and a short name that no other has."""
 
 
@@ -49,7 +49,7 @@ class UpstreamPool:
 
     @contextmanager
     def lease(
-        self, server: ServerConfig, start: Start, *, on_listing: Callable[[], None]
+        self, server: ServerConfig, start: ServerStart, *, on_listing: Callable[[], None]
     ) -> Iterator[Upstream]:
         """Yield the upstream of `server`, shared unless its scope is one client's session."""
         key = _identity(server, start)
@@ -67,7 +67,7 @@ class UpstreamPool:
                 del self._held[key]
                 held.owner.cancel()
 
-    def _begin(self, key: tuple[object, ...], server: ServerConfig, start: Start) -> _Held:
+    def _begin(self, key: tuple[object, ...], server: ServerConfig, start: ServerStart) -> _Held:
         assert self._owners is not None  # noqa: S101
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:8]
         held = self._held[key] = _Held(self._make(server, start, digest))
@@ -80,7 +80,7 @@ async def _own(held: _Held) -> None:
         await held.upstream.serve()
 
 
-def _identity(server: ServerConfig, start: Start) -> tuple[object, ...]:
+def _identity(server: ServerConfig, start: ServerStart) -> tuple[object, ...]:
     """Return what two clients must have in common to share a server.
 
     Of the PATH only that it leads to the same command: it differs from window to window.

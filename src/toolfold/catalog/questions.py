@@ -33,7 +33,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Elicitor:
     """Puts questions to one user and waits."""
 
     user: object
@@ -62,7 +62,7 @@ def unanswerable(question: Question, why: str) -> QuestionRefused:
 
 
 async def refuse(question: Question) -> Reply:
-    """Stand in for the `Ask` of those who have no user to ask.
+    """Stand in for the `Elicitor` of those who have no user to ask.
 
     Raises:
         QuestionRefused: Always.

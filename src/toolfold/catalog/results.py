@@ -15,7 +15,7 @@ from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json
 
-_LONGEST_ERROR_CHARS = 2_000
+_MAX_ERROR_CHARS = 2_000
 
 Take = Callable[[Any], LargePart | None]
 """Returns what a value of a result stands for; None if it is itself."""
@@ -87,7 +87,7 @@ def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], J
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     if result.is_error:
         words = "\n".join(texts).strip() or "the server gave no reason"
-        raise ToolFailed(f"{tool.path} failed: {words[:_LONGEST_ERROR_CHARS]}")
+        raise ToolFailed(f"{tool.path} failed: {words[:_MAX_ERROR_CHARS]}")
     size = sum(map(len, texts))
     is_text_only = len(texts) == len(result.content)
     if result.structured_content is not None and is_text_only:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from toolfold.jsontypes import Json, JsonObject
 
 _DEEPEST: Final = 4
-_MOST_KEYS: Final = 24
-_MOST_ITEMS: Final = 20
+_MAX_KEYS: Final = 24
+_MAX_ITEMS: Final = 20
 _KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _KINDS: Final[Mapping[type, str]] = {
     str: "str",
@@ -50,7 +50,7 @@ def shape_of(value: Json, depth: int = 0) -> Shape:
     if depth >= _DEEPEST:
         return Shape(frozenset({"list" if isinstance(value, list) else "dict"}))
     if isinstance(value, list):
-        items = [shape_of(item, depth + 1) for item in value[:_MOST_ITEMS]]
+        items = [shape_of(item, depth + 1) for item in value[:_MAX_ITEMS]]
         return Shape(frozenset({"list"}), items=merged(items))
     if isinstance(value, dict):
         return _dict_shape(value, depth)
@@ -59,10 +59,10 @@ def shape_of(value: Json, depth: int = 0) -> Shape:
 
 def _dict_shape(value: JsonObject, depth: int) -> Shape:
     """A dict with names for keys is a record; one with data for keys is a map."""
-    if len(value) <= _MOST_KEYS and all(map(_KEY.fullmatch, value)):
+    if len(value) <= _MAX_KEYS and all(map(_KEY.fullmatch, value)):
         keys = {key: shape_of(item, depth + 1) for key, item in value.items()}
         return Shape(frozenset({"dict"}), keys=keys)
-    items = [shape_of(item, depth + 1) for item in list(value.values())[:_MOST_ITEMS]]
+    items = [shape_of(item, depth + 1) for item in list(value.values())[:_MAX_ITEMS]]
     return Shape(frozenset({"map"}), items=merged(items))
 
 
@@ -80,7 +80,7 @@ def merge(a: Shape, b: Shape) -> Shape:
         return a
     items = merged([shape.items for shape in (a, b) if shape.items is not None])
     kinds = a.kinds | b.kinds
-    if {"dict", "map"} <= kinds or len(a.keys.keys() | b.keys.keys()) > _MOST_KEYS:
+    if {"dict", "map"} <= kinds or len(a.keys.keys() | b.keys.keys()) > _MAX_KEYS:
         everything = [*a.keys.values(), *b.keys.values(), *([items] if items else [])]
         return Shape((kinds - {"dict"}) | {"map"}, items=merged(everything))
     keys = {

@@ -40,18 +40,18 @@ async def sse_streams(
     """
     async with sse_within_origin(http, url, max_event_size=max_event_bytes) as events:
         events.response.raise_for_status()
-        talk = _Talk(http, url, on_too_long)
+        channel = _SseChannel(http, url, on_too_long)
         try:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(talk.hear, events)
-                tasks.start_soon(talk.tell)
-                yield talk.heard, talk.told
+                await tasks.start(channel.receive, events)
+                tasks.start_soon(channel.send)
+                yield channel.reader, channel.writer
                 tasks.cancel_scope.cancel()
         finally:
-            talk.close()
+            channel.close()
 
 
-class _Talk:
+class _SseChannel:
     """What passes between the session and one server."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, on_too_long: Callable[[], None]) -> None:
@@ -59,24 +59,26 @@ class _Talk:
         self._url = httpx2.URL(url)
         self._on_too_long = on_too_long
         self._endpoint = ""
-        self._hearing, self.heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
-        self.told, self._telling = anyio.create_memory_object_stream[SessionMessage]()
+        self._to_reader, self.reader = anyio.create_memory_object_stream[
+            SessionMessage | Exception
+        ]()
+        self.writer, self._from_writer = anyio.create_memory_object_stream[SessionMessage]()
 
-    async def hear(
+    async def receive(
         self,
         events: httpx2.EventSource,
         *,
         task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         """Pass on what the server says; begun once it has said where to post."""
-        async with self._hearing:
+        async with self._to_reader:
             try:
                 async for event in events:
                     if event.event == "endpoint" and not self._endpoint:
                         self._endpoint = self._own(event.data)
                         task_status.started()
                     elif event.event == "message" and event.data:
-                        await self._hearing.send(parse_message(event.data.encode()))
+                        await self._to_reader.send(parse_message(event.data.encode()))
             except httpx2.HTTPError as error:
                 if not self._endpoint:
                     raise
@@ -86,10 +88,10 @@ class _Talk:
             except _GONE:
                 return  # the session is gone
 
-    async def tell(self) -> None:
+    async def send(self) -> None:
         """Post what the session says, in its order."""
         with suppress(*_GONE):
-            async for each in self._telling:
+            async for each in self._from_writer:
                 await self._post(each.message)
 
     async def _post(self, message: types.JSONRPCMessage) -> None:
@@ -101,7 +103,7 @@ class _Talk:
             if isinstance(message, types.JSONRPCRequest):
                 reason = types.ErrorData(code=types.INTERNAL_ERROR, message=str(error))
                 answer = types.JSONRPCError(jsonrpc="2.0", id=message.id, error=reason)
-                await self._hearing.send(SessionMessage(answer))
+                await self._to_reader.send(SessionMessage(answer))
 
     def _own(self, endpoint: str) -> str:
         """Return where to post, which must be where the stream comes from."""
@@ -113,5 +115,5 @@ class _Talk:
 
     def close(self) -> None:
         """Leave nothing open."""
-        for stream in (self._hearing, self.heard, self.told, self._telling):
+        for stream in (self._to_reader, self.reader, self.writer, self._from_writer):
             stream.close()

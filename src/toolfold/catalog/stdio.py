@@ -21,13 +21,13 @@ from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 
+from toolfold.catalog.call_slots import acquired
 from toolfold.catalog.large import Spool
-from toolfold.catalog.messagelines import Lines, TooLong, parse_message
-from toolfold.catalog.turns import acquired
+from toolfold.catalog.messagelines import LineSplitter, MessageTooLong, parse_message
 
 _log = logging.getLogger(__name__)
 
-_SideT = TypeVar("_SideT", bound="_Side")
+_ProgramStreamT = TypeVar("_ProgramStreamT", bound="_ProgramStream")
 
 _GRACE_S: Final = 2.0
 _POLL_S: Final = 0.01
@@ -39,11 +39,11 @@ async def stdio_streams(
     program: StdioServerParameters,
     *,
     log: TextIO,
-    lines: Lines,
+    lines: LineSplitter,
     fold: Callable[[Spool], bytes],
     on_too_long: Callable[[], None],
     on_gone: Callable[[], None],
-) -> AsyncIterator[tuple["Heard", "Told"]]:
+) -> AsyncIterator[tuple["ProgramReader", "ProgramWriter"]]:
     """Run a program for the length of this context; yield the streams that the SDK's client uses.
 
     Of very long lines that is passed on which `fold` makes of them. One that is longer than `lines`
@@ -65,15 +65,15 @@ async def stdio_streams(
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
         yield (
-            Heard(process.stdout, lines, fold, on_too_long),
-            Told(process.stdin, on_gone),
+            ProgramReader(process.stdout, lines, fold, on_too_long),
+            ProgramWriter(process.stdin, on_gone),
         )
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
 
 
-class _Side:
+class _ProgramStream:
     """One of the two streams, closed by whoever uses it."""
 
     is_closed = False
@@ -82,7 +82,7 @@ class _Side:
         """Use it no more. The program itself is ended with the context that runs it."""
         self.is_closed = True
 
-    async def __aenter__(self: _SideT) -> _SideT:
+    async def __aenter__(self: _ProgramStreamT) -> _ProgramStreamT:
         return self
 
     async def __aexit__(
@@ -94,13 +94,13 @@ class _Side:
         await self.aclose()
 
 
-class Heard(_Side):
+class ProgramReader(_ProgramStream):
     """What a program says, message by message."""
 
     def __init__(
         self,
         stdout: ByteReceiveStream,
-        lines: Lines,
+        lines: LineSplitter,
         fold: Callable[[Spool], bytes],
         on_too_long: Callable[[], None],
     ) -> None:
@@ -111,7 +111,7 @@ class Heard(_Side):
         self._arrived: deque[bytes | Spool] = deque()
         self._is_over = False
 
-    def __aiter__(self) -> "Heard":
+    def __aiter__(self) -> "ProgramReader":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -129,23 +129,23 @@ class Heard(_Side):
         while not self._arrived:
             if self._is_over:
                 raise anyio.EndOfStream
-            await self._hear()
+            await self._receive()
         line = self._arrived.popleft()
         if isinstance(line, Spool):
             line = await anyio.to_thread.run_sync(self._fold, line)
         return parse_message(line)
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         try:
             self._arrived.extend(self._lines.feed(await self._stdout.receive()))
-        except TooLong:
+        except MessageTooLong:
             self._is_over = True
             self._on_too_long()
         except _GONE:
             self._is_over = True
 
 
-class Told(_Side):
+class ProgramWriter(_ProgramStream):
     """What a program is told."""
 
     def __init__(self, stdin: ByteSendStream, on_gone: Callable[[], None]) -> None:

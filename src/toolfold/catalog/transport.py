@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from toolfold.catalog.bodies import AS_IT_IS, fold_body
 from toolfold.catalog.large import TOO_LONG, LargeParts
-from toolfold.catalog.messagelines import Lines
+from toolfold.catalog.messagelines import LineSplitter
 from toolfold.catalog.sse import sse_streams
 from toolfold.catalog.stdio import stdio_streams
 from toolfold.config.paths import make_private
@@ -25,12 +25,12 @@ from toolfold.config.servers import ServerConfig
 
 _OVERLOADED = frozenset({429, 503})
 _DEFAULT_RETRY_AFTER_S = 1.0
-_LONGEST_RETRY_AFTER_S = 60.0
+_MAX_RETRY_AFTER_S = 60.0
 _LAST_WORDS_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class ServerStart:
     """Where a server starts whose entry does not say."""
 
     directory: Path
@@ -44,13 +44,13 @@ class Start:
         return {"PATH": self.path} | ({"HOME": self.home} if self.home else {})
 
 
-class Line:
+class Transport:
     """What was noticed on the way to one server: its last words, its refusals, its end."""
 
     def __init__(
         self,
         config: ServerConfig,
-        start: Start,
+        start: ServerStart,
         log_file: Path,
         on_end: Callable[[], None],
         auth: httpx2.Auth | None,
@@ -108,7 +108,7 @@ class Line:
         return stdio_streams(
             program,
             log=log,
-            lines=Lines(sizes.line_bytes, sizes.result_bytes, self._parts.spool),
+            lines=LineSplitter(sizes.line_bytes, sizes.result_bytes, self._parts.spool),
             fold=self._parts.fold,
             on_too_long=self._overflow,
             on_gone=self._on_end,
@@ -205,7 +205,7 @@ def _retry_after_s(header: str | None, now: float) -> float:
             wait = parsedate_to_datetime(header).timestamp() - now
         except ValueError:
             return _DEFAULT_RETRY_AFTER_S
-    return min(max(wait, 0.0), _LONGEST_RETRY_AFTER_S)
+    return min(max(wait, 0.0), _MAX_RETRY_AFTER_S)
 
 
 class _WatchedStream:

@@ -20,29 +20,29 @@ from mcp import Client, MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolfold.catalog.errands import AnswerT, Errand
-from toolfold.catalog.flights import Flights
-from toolfold.catalog.large import LargeParts, Sizes
+from toolfold.catalog.call_slots import CallSlot, CallSlots
+from toolfold.catalog.connect_failure import ConnectFailure, first_line
+from toolfold.catalog.in_flight import InFlightRequests
+from toolfold.catalog.large import LargeParts, MessageSizes
 from toolfold.catalog.listing import ListingCache, listed_tool
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.login.stored import StoredLogin
-from toolfold.catalog.observed import ObservedShapes
+from toolfold.catalog.observed_shapes import ObservedShapes
 from toolfold.catalog.offers import KnownOffers, Offers
-from toolfold.catalog.questions import Ask, Question, Reply
+from toolfold.catalog.questions import Elicitor, Question, Reply
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import Line, Start, is_too_long
-from toolfold.catalog.trouble import Trouble, first_line
-from toolfold.catalog.turns import Turn, Turns
+from toolfold.catalog.transport import ServerStart, Transport, is_too_long
+from toolfold.catalog.upstream_request import AnswerT, UpstreamRequest
 from toolfold.config.harmless import address
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_BACKOFF_S: Final = 30.0
+_MAX_BACKOFF_S: Final = 30.0
 _REFUSED_BACKOFF_S: Final = 2.0  # whoever has just logged in should not have to wait
 _ATTEMPTS: Final = 4
-_LONGEST_LISTING_PAGES: Final = 200
+_MAX_LISTING_PAGES: Final = 200
 _CHANGES: Final = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
@@ -67,12 +67,12 @@ class Upstream:
         self,
         config: ServerConfig,
         *,
-        start: Start,
+        start: ServerStart,
         cache: ListingCache,
         logins: Logins,
         log_file: Path,
         connect_timeout_s: float,
-        sizes: Sizes,
+        sizes: MessageSizes,
     ) -> None:
         self.config = config
         self.listeners: list[Callable[[], None]] = []
@@ -90,7 +90,7 @@ class Upstream:
         self._start = start
         self._login = StoredLogin(config, logins) if config.may_log_in else None
         self._new_line = partial(
-            Line,
+            Transport,
             config,
             start,
             log_file,
@@ -108,10 +108,10 @@ class Upstream:
         self._retry_at = self._next_slot = 0.0
         self._listing = cache.load(self._hash)
         self._offers = KnownOffers(cache.sibling("offers", self._hash))
-        self._flights = Flights(config.name, config.timeout_s)
+        self._in_flight = InFlightRequests(config.name, config.timeout_s)
         self._is_fresh = False
         self._listed = anyio.Event()
-        self._turns = Turns(
+        self._turns = CallSlots(
             concurrency=config.concurrency, serialize_writes=config.serialize_writes
         )
 
@@ -175,10 +175,10 @@ class Upstream:
 
     async def run(
         self,
-        errand: Errand[AnswerT],
+        request: UpstreamRequest[AnswerT],
         *,
         on_wait: OnWait = lambda _why, _seconds: None,
-        ask: Ask | None = None,
+        ask: Elicitor | None = None,
     ) -> AnswerT:
         """Call a tool, read a resource, get a prompt: return the answer, whatever it says.
 
@@ -193,17 +193,17 @@ class Upstream:
             QuestionRefused: It asks what cannot be put to the user.
             QuestionExpired: The user did not answer.
         """
-        async with self._turns.take(is_write=errand.is_write) as turn:
+        async with self._turns.take(is_write=request.is_write) as turn:
             asking = None if ask is None else _yielding(turn, ask)
             for _ in range(_ATTEMPTS - 1):
                 await self._pace(on_wait)
                 try:
-                    return await self._send(errand, asking)
+                    return await self._send(request, asking)
                 except _Interrupted:
-                    if not errand.may_repeat:
+                    if not request.may_repeat:
                         raise
             await self._pace(on_wait)
-            return await self._send(errand, asking)
+            return await self._send(request, asking)
 
     async def serve(self) -> None:
         """Own the connection until cancelled: open it when wanted, close it when lost."""
@@ -228,17 +228,17 @@ class Upstream:
                 on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
                 await anyio.sleep(slot - now)
 
-    async def _send(self, errand: Errand[AnswerT], ask: Ask | None) -> AnswerT:
+    async def _send(self, request: UpstreamRequest[AnswerT], ask: Elicitor | None) -> AnswerT:
         client = await self._connected()
         try:
             # Not `call_tool`: that validates every answer against the output schema, which the
             # server has done, at a tenth of the time of a call.
-            return await self._flights.exchange(client, errand, ask)
+            return await self._in_flight.exchange(client, request, ask)
         except MCPError as error:
-            raise self._translated(error, errand.name) from error
+            raise self._translated(error, request.name) from error
         except ValidationError as error:
             raise ToolFailed(
-                f"{self.name}: {errand.name} answered with what is not valid MCP."
+                f"{self.name}: {request.name} answered with what is not valid MCP."
             ) from error
 
     def _translated(self, error: MCPError, name: str) -> Exception:
@@ -301,8 +301,8 @@ class Upstream:
                 async with Client(
                     line.open(),
                     cache=None,
-                    message_handler=self._hear,
-                    elicitation_callback=self._flights.hear,
+                    message_handler=self._on_message,
+                    elicitation_callback=self._in_flight.on_elicitation,
                 ) as client:
                     handshake.deadline = math.inf
                     self._go_online(client)
@@ -340,7 +340,7 @@ class Upstream:
         self._is_fresh = False
         if fault:
             self._failures += 1
-            longest = _REFUSED_BACKOFF_S if self._refusal() else _LONGEST_BACKOFF_S
+            longest = _REFUSED_BACKOFF_S if self._refusal() else _MAX_BACKOFF_S
             backoff = min(2.0 ** (self._failures - 1), longest)
             self._retry_at = time.monotonic() + backoff
             self.fault = fault
@@ -348,7 +348,7 @@ class Upstream:
         self._announce_listing()
         self._offers.settle()
 
-    async def _hear(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if isinstance(message, _CHANGES):
             self._relist.set()
         elif isinstance(message, Exception) and self._line.noise is None:
@@ -409,7 +409,7 @@ class Upstream:
 
     def _describe(self, error: BaseException) -> str:
         directory = self.config.cwd or self._start.directory
-        trouble = Trouble(self.config, self._line, directory, self._connect_timeout_s)
+        trouble = ConnectFailure(self.config, self._line, directory, self._connect_timeout_s)
         return self.cover_words(trouble.of(error) or self._refusal() or first_line(error))
 
     def _refusal(self) -> str | None:
@@ -424,7 +424,7 @@ class Upstream:
         )
 
 
-def _yielding(turn: Turn, ask: Ask) -> Ask:
+def _yielding(turn: CallSlot, ask: Elicitor) -> Elicitor:
     """Ask without keeping others from their turns: a person may think for minutes."""
 
     async def asking(question: Question) -> Reply:
@@ -436,11 +436,11 @@ def _yielding(turn: Turn, ask: Ask) -> Ask:
 
 async def _pages(client: Client) -> AsyncIterator[ListedTool]:
     cursor: str | None = None
-    for _ in range(_LONGEST_LISTING_PAGES):
+    for _ in range(_MAX_LISTING_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
             yield listed_tool(tool)
         cursor = page.next_cursor
         if not cursor:
             return
-    raise RuntimeError(f"its list of tools has more than {_LONGEST_LISTING_PAGES} pages")
+    raise RuntimeError(f"its list of tools has more than {_MAX_LISTING_PAGES} pages")

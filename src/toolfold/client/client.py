@@ -6,7 +6,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
-from toolfold.client.connection import Connection, failure_of
+from toolfold.client.connection import RestConnection, failure_of
 from toolfold.client.values import Discovery, RunLine, RunResult, ToolInfo, ToolLine, ToolPage
 from toolfold.errors import RequestFailed
 from toolfold.jsontypes import Json, typed
@@ -44,7 +44,7 @@ class Client:
         timeout_s: float = 330.0,
         retries: int = 3,
     ) -> None:
-        self._door = Connection(url, key=key, timeout_s=timeout_s, retries=retries)
+        self._door = RestConnection(url, key=key, timeout_s=timeout_s, retries=retries)
 
     def __enter__(self) -> "Client":
         """Open nothing yet: the first request does."""
@@ -121,13 +121,13 @@ class Client:
             return typed(RunResult, self._post("execute", body=body))
         ends: dict[str, Any] = {}
 
-        def hear(event: str, value: Any) -> None:
+        def take_event(event: str, value: Any) -> None:
             if event == "progress":
                 on_progress(value["calls"], value["call"])
             else:
                 ends[event] = value
 
-        self._door.listen("execute", body=body, on_event=hear)
+        self._door.listen("execute", body=body, on_event=take_event)
         if "error" in ends:
             raise failure_of(**ends["error"]["error"])
         if "result" not in ends:

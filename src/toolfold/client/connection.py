@@ -13,14 +13,14 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from toolfold.errors import BadInput, RequestFailed, ToolfoldError
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 _FIRST_WAIT_S: Final = 0.1
 _BUSY: Final = frozenset({429, 502, 503})
 
 OnEvent = Callable[[str, Any], None]
 
 
-class Connection:
+class RestConnection:
     """Speaks with one door over one connection, which is opened when needed and kept.
 
     Any thread may ask; they wait for each other. What is safe to repeat is asked again, after a
@@ -88,10 +88,10 @@ class Connection:
         """
         with closing(self._new_link()) as link:
             # What `on_event` raises is the caller's own, so it is called out here.
-            for event, value in self._heard(link, self._address(path, None), body):
+            for event, value in self._stream(link, self._address(path, None), body):
                 on_event(event, value)
 
-    def _heard(
+    def _stream(
         self, link: http.client.HTTPConnection, address: str, body: Mapping[str, object]
     ) -> Iterator[tuple[str, Any]]:
         try:
@@ -99,7 +99,7 @@ class Connection:
             self._send(link, "POST", address, body, headers)
             response = link.getresponse()
             if response.status >= 400:
-                _value(response.status, response.read(_MOST_BYTES))
+                _value(response.status, response.read(_MAX_BYTES))
         except (_NotSent, OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
         try:
@@ -120,14 +120,14 @@ class Connection:
             try:
                 self._send(link, method, address, body, self._headers)
                 response = link.getresponse()
-                content = response.read(_MOST_BYTES + 1)
+                content = response.read(_MAX_BYTES + 1)
             except BaseException:
                 self._drop()
                 raise
             if response.will_close:
                 self._drop()
-        if len(content) > _MOST_BYTES:
-            raise RequestFailed(f"The answer has more than {_MOST_BYTES:,} bytes. Ask for less.")
+        if len(content) > _MAX_BYTES:
+            raise RequestFailed(f"The answer has more than {_MAX_BYTES:,} bytes. Ask for less.")
         return response.status, content
 
     @staticmethod
@@ -254,7 +254,7 @@ def _descendants(kind: type[ToolfoldError]) -> Iterator[type[ToolfoldError]]:
 def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, Any]]:
     """Read a stream of events."""
     event = ""
-    while line := response.readline(_MOST_BYTES):
+    while line := response.readline(_MAX_BYTES):
         text = line.decode(errors="replace").rstrip("\r\n")
         if text.startswith("event: "):
             event = text.removeprefix("event: ")

@@ -77,7 +77,7 @@ class ToolCount(NamedTuple):
     unknown: int
 
 
-class RunError(NamedTuple):
+class RunFault(NamedTuple):
     """Why a run did not reach its end."""
 
     kind: str
@@ -101,7 +101,7 @@ class RunResult:
     text: str
     output: str
     value: Json
-    error: RunError | None
+    error: RunFault | None
     calls: tuple[ToolCount, ...]
     waits: tuple[str, ...]
     images: tuple[Image, ...] = ()

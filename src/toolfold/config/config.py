@@ -13,7 +13,7 @@ from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
 from toolfold.config.layers import (
     Layer,
-    Schema,
+    SettingsSchema,
     Values,
     read_environ,
     read_overrides,
@@ -21,7 +21,7 @@ from toolfold.config.layers import (
     tighten,
 )
 from toolfold.config.paths import Directories, find_project, project_name, workspace_place
-from toolfold.config.serverfile import Surroundings
+from toolfold.config.serverfile import ServerContext
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.settings import Settings, settings_of, settings_schema
 from toolfold.errors import ConfigError
@@ -95,15 +95,15 @@ def load_config(
     cwd = current_directory() if cwd is None else cwd
     directories, project = Directories.from_environ(environ), find_project(cwd)
     read = _read_settings(directories, project, environ, overrides)
-    around = Surroundings(
+    context = ServerContext(
         environ=environ,
         call_timeout_s=read.settings.call_timeout_s,
         options=read.settings.servers,
     )
     if config_file is None:
-        found = gather_servers(directories, project, around)
+        found = gather_servers(directories, project, context)
     else:
-        found = gather_from(cwd / config_file, around)
+        found = gather_from(cwd / config_file, context)
     return Config(
         directories=directories,
         project=project,
@@ -168,7 +168,7 @@ def _read_settings(
     return _Read(settings_of(values), tuple(faults), tuple(sources))
 
 
-def _read_toml_file(path: Path, schema: Schema) -> Layer | None:
+def _read_toml_file(path: Path, schema: SettingsSchema) -> Layer | None:
     try:
         content = read_file(path)
         return None if content is None else read_toml(content, schema)

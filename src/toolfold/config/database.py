@@ -23,7 +23,7 @@ _LOCK_POLL_S: Final = 0.01
 Identity = tuple[int, int]
 
 
-class Schema(NamedTuple):
+class DatabaseSchema(NamedTuple):
     """What is in a file, and what tells it from those of other programs."""
 
     name: str
@@ -48,7 +48,11 @@ class Opened(NamedTuple):
 
 
 def open_for_writing(
-    path: Path, schema: Schema, *, damaged: Identity | None = None, patience_s: float = PATIENCE_S
+    path: Path,
+    schema: DatabaseSchema,
+    *,
+    damaged: Identity | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> Opened:
     """Open the database, made if it is not there, mode 0600 in a directory of mode 0700.
 
@@ -72,7 +76,7 @@ def open_for_writing(
         raise StoreError(f"{schema.name.capitalize()} {path} cannot be opened: {error}") from error
 
 
-def open_for_reading(path: Path, schema: Schema) -> sqlite3.Connection | None:
+def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection | None:
     """Open the database as it is; None if there is none.
 
     Raises:
@@ -114,7 +118,7 @@ def set_patience(connection: sqlite3.Connection, seconds: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
 
-def _opened(path: Path, schema: Schema, patience_s: float) -> Opened:
+def _opened(path: Path, schema: DatabaseSchema, patience_s: float) -> Opened:
     """Open the file, or another in its place."""
     identity = _made(path)
     try:
@@ -137,7 +141,7 @@ def _made(path: Path) -> Identity:
     return status.st_dev, status.st_ino
 
 
-def _connect(path: Path, schema: Schema, patience_s: float) -> sqlite3.Connection:
+def _connect(path: Path, schema: DatabaseSchema, patience_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         set_patience(connection, patience_s)
@@ -158,14 +162,14 @@ def _connect(path: Path, schema: Schema, patience_s: float) -> sqlite3.Connectio
     return connection
 
 
-def _is_current(connection: sqlite3.Connection, schema: Schema) -> bool:
+def _is_current(connection: sqlite3.Connection, schema: DatabaseSchema) -> bool:
     return (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
         schema.application_id,
         len(schema.steps),
     )
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: DatabaseSchema) -> None:
     connection.execute("BEGIN IMMEDIATE")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     if pragma(connection, "application_id") != schema.application_id and not is_empty:
@@ -189,7 +193,7 @@ def _damage(reason: str) -> sqlite3.DatabaseError:
     return error
 
 
-def _set_aside(path: Path, schema: Schema, reason: str) -> None:
+def _set_aside(path: Path, schema: DatabaseSchema, reason: str) -> None:
     number = 1
     while (aside := path.with_name(f"{path.name}.broken-{number}")).exists():
         number += 1

@@ -7,7 +7,7 @@ from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
 
 
-class Entry:
+class ServerEntry:
     """Reads keys of one entry; every `ConfigError` names the key and what it should hold.
 
     A key that is absent and one that is null are the same. Where a string is due inside a list or
@@ -51,9 +51,9 @@ class Entry:
             if text is not None
         )
 
-    def part(self, key: str) -> "Entry":
+    def part(self, key: str) -> "ServerEntry":
         """Return the object under `key`, to be read in the same way; empty when absent."""
-        return Entry(key, self._keys.get(key, {}))
+        return ServerEntry(key, self._keys.get(key, {}))
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Return a boolean."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
 from toolfold.config.paths import Directories, home_of, locate, project_server_file
-from toolfold.config.serverfile import ServerFile, Surroundings, outline_servers, parse_servers
+from toolfold.config.serverfile import ServerContext, ServerFile, outline_servers, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.trust import Trust
 from toolfold.errors import ConfigError
@@ -16,7 +16,7 @@ _MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class GatheredServers:
     """The servers sorted by name, what is wrong with others, and the files that were read."""
 
     servers: tuple[ServerConfig, ...]
@@ -25,20 +25,20 @@ class Gathered:
 
 
 def gather_servers(
-    directories: Directories, project: Path | None, around: Surroundings
-) -> Gathered:
+    directories: Directories, project: Path | None, context: ServerContext
+) -> GatheredServers:
     """Read the user's file, then the project's, whose entries replace the user's by name.
 
     An entry that is at fault or disabled replaces too: the user's of that name is another server.
     """
-    user = _read_user_file(locate(directories.config / "mcp.json"), around)
+    user = _read_user_file(locate(directories.config / "mcp.json"), context)
     path = None if project is None else project_server_file(project)
     if path is None:
         return _gathered(user)
-    return _gathered(user, _read_project_file(path, around, Trust(directories.state)))
+    return _gathered(user, _read_project_file(path, context, Trust(directories.state)))
 
 
-def gather_from(path: Path, around: Surroundings) -> Gathered:
+def gather_from(path: Path, context: ServerContext) -> GatheredServers:
     """Read one file that the user named, which needs no trust.
 
     Raises:
@@ -49,7 +49,7 @@ def gather_from(path: Path, around: Surroundings) -> Gathered:
         content = read_file(path)
         if content is None:
             raise ConfigError("there is no such file")
-        return _gathered((path, parse_servers(path, content, around)))
+        return _gathered((path, parse_servers(path, content, context)))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}.") from error
 
@@ -58,21 +58,21 @@ _FileRead: TypeAlias = tuple[Path | None, ServerFile]
 _NOTHING: _FileRead = (None, ServerFile(servers={}, faults=()))
 
 
-def _read_user_file(path: Path, around: Surroundings) -> _FileRead:
+def _read_user_file(path: Path, context: ServerContext) -> _FileRead:
     try:
         content = read_file(path)
-        return _NOTHING if content is None else (path, parse_servers(path, content, around))
+        return _NOTHING if content is None else (path, parse_servers(path, content, context))
     except ConfigError as error:
         return path, _only_fault(path, str(error))
 
 
-def _read_project_file(path: Path, around: Surroundings, trust: Trust) -> _FileRead:
+def _read_project_file(path: Path, context: ServerContext, trust: Trust) -> _FileRead:
     try:
         content = read_file(path)
         if content is None:
             return _NOTHING
         if trust.is_trusted(path, content):
-            return path, parse_servers(path, content, around, cwd=home_of(path))
+            return path, parse_servers(path, content, context, cwd=home_of(path))
         lines = outline_servers(content)
     except ConfigError as error:
         return path, _only_fault(path, str(error))
@@ -93,14 +93,14 @@ def _only_fault(path: Path, reason: str) -> ServerFile:
     return ServerFile(servers={}, faults=(ConfigFault(source=path, reason=reason),))
 
 
-def _gathered(*files: _FileRead) -> Gathered:
+def _gathered(*files: _FileRead) -> GatheredServers:
     entries: dict[str, ServerConfig | ServerFault | None] = {}
     for _, file in files:
         entries.update(file.servers)
     in_order = [entries[name] for name in sorted(entries)]
     of_files = [fault for _, file in files for fault in file.faults]
     of_servers = [entry for entry in in_order if isinstance(entry, ServerFault)]
-    return Gathered(
+    return GatheredServers(
         servers=tuple(entry for entry in in_order if isinstance(entry, ServerConfig)),
         faults=(*of_files, *of_servers),
         sources=tuple(path for path, _ in files if path is not None),

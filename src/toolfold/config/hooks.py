@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolfold.config.layers import COUNT, OWN_AMOUNT, OWN_TEXT, STRICT_WHEN_FALSE, WAYS, Kind
+from toolfold.config.layers import COUNT, OWN_AMOUNT, OWN_TEXT, STRICT_WHEN_FALSE, WAYS, SettingKind
 from toolfold.relay.hooks import settings as hook_settings
 
 
@@ -47,7 +47,7 @@ class HookSettings:
     """Whether every hook is logged with the time that it took, not only one that fails."""
 
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, SettingKind] = {
     **dict.fromkeys(("session_start", "prompt", "pre_compact", "session_end"), STRICT_WHEN_FALSE),
     **dict.fromkeys(("notes", "budget_tokens"), COUNT),
     **dict.fromkeys(("timeout_s", "prompt_timeout_s"), OWN_AMOUNT),

@@ -22,14 +22,14 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class JsonDocument:
     """A parsed document, and the first keys that are written twice (`mcpServers.github.env`)."""
 
     value: Json
     duplicates: tuple[str, ...]
 
 
-def parse_jsonc(content: bytes) -> Document:
+def parse_jsonc(content: bytes) -> JsonDocument:
     """Parse JSON with comments; of a key that is written twice, the last one counts.
 
     Raises:
@@ -51,7 +51,7 @@ def parse_jsonc(content: bytes) -> Document:
         raise ConfigError(f"is not valid JSON: {error}") from error
     except RecursionError as error:
         raise ConfigError("is nested too deeply") from error
-    return Document(value=value, duplicates=tuple(islice(_duplicates(value), MAX_DUPLICATES)))
+    return JsonDocument(value=value, duplicates=tuple(islice(_duplicates(value), MAX_DUPLICATES)))
 
 
 def strip_comments(text: str) -> str:

@@ -10,14 +10,14 @@ from toolfold.errors import ConfigError
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Pairs | None
-Key: TypeAlias = tuple[str, ...]
-Values: TypeAlias = dict[Key, Value]
+SettingKey: TypeAlias = tuple[str, ...]
+Values: TypeAlias = dict[SettingKey, Value]
 
 ENVIRON_PREFIX = "TOOLFOLD_"
 MAX_REMARKS = 20
 
 
-class Kind(NamedTuple):
+class SettingKind(NamedTuple):
     """What a setting may hold, and which of two values is the stricter."""
 
     expected: str
@@ -31,22 +31,22 @@ class Kind(NamedTuple):
 class Setting(NamedTuple):
     """One setting and the value it has when nobody says anything."""
 
-    kind: Kind
+    kind: SettingKind
     default: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class SettingsSchema:
     """All settings there are: those with a fixed key, and those of each server."""
 
-    settings: Mapping[Key, Setting]
+    settings: Mapping[SettingKey, Setting]
     server_options: Mapping[str, Setting]
 
-    def __getitem__(self, key: Key) -> Setting:
+    def __getitem__(self, key: SettingKey) -> Setting:
         """Return the setting of `key`; the keys of a server are `("servers", NAME, option)`."""
         return self.server_options[key[2]] if key[0] == "servers" else self.settings[key]
 
-    def nearest(self, key: Key) -> str | None:
+    def nearest(self, key: SettingKey) -> str | None:
         """Return the known key most like `key`, as a person writes it."""
         known = [dotted(each) for each in self.settings]
         known += [dotted(("servers", key[1], name)) for name in self.server_options if len(key) > 2]
@@ -60,7 +60,7 @@ class Layer(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def dotted(key: Key) -> str:
+def dotted(key: SettingKey) -> str:
     """Write a key as a person does: `limits.calls`."""
     return shown(".".join(key))
 
@@ -72,12 +72,12 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
 
 
-def variable_of(key: Key) -> str:
+def variable_of(key: SettingKey) -> str:
     """Return the environment variable of a setting: `TOOLFOLD_LIMITS_CALLS`."""
     return ENVIRON_PREFIX + "_".join(key).upper()
 
 
-def read_toml(content: bytes, schema: Schema) -> Layer:
+def read_toml(content: bytes, schema: SettingsSchema) -> Layer:
     """Read a `config.toml`; keys that nobody knows become remarks.
 
     Raises:
@@ -106,7 +106,7 @@ def read_toml(content: bytes, schema: Schema) -> Layer:
     return Layer(values, tuple(remarks))
 
 
-def read_environ(environ: Mapping[str, str], schema: Schema) -> Layer:
+def read_environ(environ: Mapping[str, str], schema: SettingsSchema) -> Layer:
     """Read the variables of settings with a fixed key; a name much like one becomes a remark.
 
     Raises:
@@ -124,7 +124,7 @@ def read_environ(environ: Mapping[str, str], schema: Schema) -> Layer:
     return Layer(values, tuple(remarks))
 
 
-def read_overrides(overrides: Mapping[str, object], schema: Schema) -> Layer:
+def read_overrides(overrides: Mapping[str, object], schema: SettingsSchema) -> Layer:
     """Read what flags say, by dotted key; text is taken as in the environment.
 
     Raises:
@@ -143,7 +143,7 @@ def read_overrides(overrides: Mapping[str, object], schema: Schema) -> Layer:
     return Layer(values)
 
 
-def tighten(user: Values, project: Values, schema: Schema) -> Layer:
+def tighten(user: Values, project: Values, schema: SettingsSchema) -> Layer:
     """Let the project's values replace the user's where they are stricter, and only there."""
     values = dict(user)
     remarks = []
@@ -157,7 +157,9 @@ def tighten(user: Values, project: Values, schema: Schema) -> Layer:
     return Layer(values, tuple(remarks))
 
 
-def _leaves(document: Mapping[str, object], schema: Schema) -> Iterator[tuple[Key, object]]:
+def _leaves(
+    document: Mapping[str, object], schema: SettingsSchema
+) -> Iterator[tuple[SettingKey, object]]:
     sections = {key[0] for key in schema.settings if len(key) > 1}
     for name, value in document.items():
         if name == "servers":
@@ -177,7 +179,7 @@ def _table(name: str, value: object) -> Mapping[str, object]:
     return value
 
 
-def _taken(name: str, value: object, kind: Kind) -> Value:
+def _taken(name: str, value: object, kind: SettingKind) -> Value:
     taken = kind.take(value)
     if taken is None:
         raise ConfigError(f"`{name}` must be {kind.expected}, not {shown(repr(value))}")
@@ -289,27 +291,31 @@ def _truth(value: Value) -> float:
 
 _MODES: Mapping[Value, float] = {"off": -1.0, "": 0.0, "on": 1.0}
 
-COUNT = Kind("a whole number above 0", _take_count, _smallness)
-AMOUNT = Kind("a number above 0", _take_amount, _smallness)
-STRICT_WHEN_TRUE = Kind("true or false", _take_flag, _truth)
-STRICT_WHEN_FALSE = Kind("true or false", _take_flag, _smallness)
-FLAG = Kind("true or false", _take_flag, _evenness)
-NAMES = Kind("a list of names", _take_names, _evenness)
-OWN_FLAG = Kind("true or false", _take_flag, _incomparable)
-OWN_COUNT = Kind("a whole number above 0", _take_count, _incomparable)
-OWN_NAMES = Kind("a list of names", _take_names, _incomparable)
-OWN_AMOUNT = Kind("a number above 0", _take_amount, _incomparable)
-WAYS = Kind('a list of "daemon", "child" and "server"', _take_ways, _incomparable)
-ADDRESS = Kind("the name or address of a host", _take_address, _incomparable)
-PORT = Kind("a port: 0 to 65535", _take_port, _incomparable)
-SCOPE = Kind(
+COUNT = SettingKind("a whole number above 0", _take_count, _smallness)
+AMOUNT = SettingKind("a number above 0", _take_amount, _smallness)
+STRICT_WHEN_TRUE = SettingKind("true or false", _take_flag, _truth)
+STRICT_WHEN_FALSE = SettingKind("true or false", _take_flag, _smallness)
+FLAG = SettingKind("true or false", _take_flag, _evenness)
+NAMES = SettingKind("a list of names", _take_names, _evenness)
+OWN_FLAG = SettingKind("true or false", _take_flag, _incomparable)
+OWN_COUNT = SettingKind("a whole number above 0", _take_count, _incomparable)
+OWN_NAMES = SettingKind("a list of names", _take_names, _incomparable)
+OWN_AMOUNT = SettingKind("a number above 0", _take_amount, _incomparable)
+WAYS = SettingKind('a list of "daemon", "child" and "server"', _take_ways, _incomparable)
+ADDRESS = SettingKind("the name or address of a host", _take_address, _incomparable)
+PORT = SettingKind("a port: 0 to 65535", _take_port, _incomparable)
+SCOPE = SettingKind(
     '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
 )
-MODE = Kind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value])
-OWN_PAIRS = Kind("a table of texts", _take_pairs, _incomparable)
-SANDBOX = Kind('"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable)
-SURFACE = Kind('"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable)
-OWN_TEXT = Kind("a text", _take_text, _incomparable)
-ZONE = Kind('the name of a time zone, such as "Europe/Zurich"', _take_zone, _incomparable)
-WEEKDAY = Kind('"monday" or "sunday"', _one_of("monday", "sunday"), _incomparable)
-HOURS = Kind("a number of hours, 0 for never", _take_hours, _incomparable)
+MODE = SettingKind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value])
+OWN_PAIRS = SettingKind("a table of texts", _take_pairs, _incomparable)
+SANDBOX = SettingKind(
+    '"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable
+)
+SURFACE = SettingKind(
+    '"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable
+)
+OWN_TEXT = SettingKind("a text", _take_text, _incomparable)
+ZONE = SettingKind('the name of a time zone, such as "Europe/Zurich"', _take_zone, _incomparable)
+WEEKDAY = SettingKind('"monday" or "sunday"', _one_of("monday", "sunday"), _incomparable)
+HOURS = SettingKind("a number of hours, 0 for never", _take_hours, _incomparable)

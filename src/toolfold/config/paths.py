@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolfold.errors import ConfigError
 from toolfold.relay.manifest import PROJECT_MARKS
-from toolfold.relay.places import Misplaced, find_directories
+from toolfold.relay.paths import NoUsableDirectory, find_directories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Directories:
         """
         try:
             found = find_directories(environ)
-        except Misplaced as error:
+        except NoUsableDirectory as error:
             raise ConfigError(str(error)) from error
         return cls(**{kind: Path(path) for kind, path in found.items()})
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolfold.config.layers import MODE, OWN_PAIRS, Kind, Pairs
+from toolfold.config.layers import MODE, OWN_PAIRS, Pairs, SettingKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,4 +20,4 @@ class PrivacySettings:
     """Kinds of one's own, and a regular expression for each."""
 
 
-KINDS: dict[str, Kind] = {"mode": MODE, "fields": OWN_PAIRS, "patterns": OWN_PAIRS}
+KINDS: dict[str, SettingKind] = {"mode": MODE, "fields": OWN_PAIRS, "patterns": OWN_PAIRS}

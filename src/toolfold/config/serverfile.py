@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolfold.config.entry import Entry
+from toolfold.config.entry import ServerEntry
 from toolfold.config.expand import expand
 from toolfold.config.faults import ConfigFault, shown
-from toolfold.config.jsonc import Document, parse_jsonc
+from toolfold.config.jsonc import JsonDocument, parse_jsonc
 from toolfold.config.ownentry import is_toolfold
 from toolfold.config.paths import home_of
 from toolfold.config.servers import (
@@ -19,7 +19,7 @@ from toolfold.config.servers import (
     ServerConfig,
     ServerFault,
     ServerOptions,
-    Transport,
+    TransportKind,
 )
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import JsonObject
@@ -27,7 +27,7 @@ from toolfold.jsontypes import JsonObject
 # Claude Code, Cursor and Claude Desktop; VS Code; Codex.
 TABLES = ("mcpServers", "servers", "mcp_servers")
 
-_TRANSPORTS: Mapping[str, Transport] = {
+_TRANSPORTS: Mapping[str, TransportKind] = {
     "stdio": "stdio",
     "http": "http",
     "streamable-http": "http",
@@ -38,7 +38,7 @@ _UNREAD = ("headersHelper", "envFile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ServerContext:
     """What decides about a server and does not stand in its entry."""
 
     environ: Mapping[str, str]
@@ -56,7 +56,7 @@ class ServerFile:
 
 
 def parse_servers(
-    source: Path, content: bytes, around: Surroundings, *, cwd: Path | None = None
+    source: Path, content: bytes, context: ServerContext, *, cwd: Path | None = None
 ) -> ServerFile:
     """Read every entry; one that cannot be used leaves the others alone.
 
@@ -68,11 +68,11 @@ def parse_servers(
         ConfigError: The file as a whole cannot be used; the message does not name it.
     """
     document = parse_jsonc(content)
-    place = _Place(source=source, environ=around.environ, cwd=cwd)
+    place = _EntryLocation(source=source, environ=context.environ, cwd=cwd)
     found: dict[str, ServerConfig | ServerFault | None] = {}
     for name, value in _entries(document).items():
         try:
-            found[name] = _server(Entry(name, value), place, around)
+            found[name] = _server(ServerEntry(name, value), place, context)
         except ConfigError as error:
             found[name] = ServerFault(name=shown(name), source=source, reason=shown(str(error)))
     faults = tuple(
@@ -93,7 +93,7 @@ def outline_servers(content: bytes) -> tuple[str, ...]:
     lines = []
     for name, value in _entries(parse_jsonc(content)).items():
         try:
-            entry = Entry(name, value)
+            entry = ServerEntry(name, value)
             command, args = entry.string("command"), entry.words("args")
             if _is_disabled(entry) or is_toolfold(command, args):
                 continue
@@ -104,7 +104,7 @@ def outline_servers(content: bytes) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _entries(document: Document) -> JsonObject:
+def _entries(document: JsonDocument) -> JsonObject:
     root = document.value
     if not isinstance(root, dict):
         raise ConfigError("must hold a JSON object with `mcpServers`")
@@ -120,8 +120,10 @@ def _entries(document: Document) -> JsonObject:
     return entries
 
 
-def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig | None:
-    options = around.options.get(entry.name, ServerOptions())
+def _server(
+    entry: ServerEntry, place: "_EntryLocation", context: ServerContext
+) -> ServerConfig | None:
+    options = context.options.get(entry.name, ServerOptions())
     if _is_disabled(entry) or not options.enabled:
         return None
     command, args = place.fill(entry.string("command")), place.fill_all(entry.words("args"))
@@ -143,7 +145,7 @@ def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig
         url="" if is_stdio else _url(place.fill(entry.string("url"))),
         headers=() if is_stdio else place.fill_pairs(entry.pairs("headers")),
         oauth=LoginOptions() if is_stdio else _login_options(entry, place),
-        timeout_s=_timeout_s(entry, default=around.call_timeout_s),
+        timeout_s=_timeout_s(entry, default=context.call_timeout_s),
         concurrency=options.concurrency,
         rate_per_s=options.rate_per_s,
         serialize_writes=options.serialize_writes,
@@ -155,7 +157,7 @@ def _server(entry: Entry, place: "_Place", around: Surroundings) -> ServerConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _EntryLocation:
     """Where an entry stands, which completes what it leaves open."""
 
     source: Path
@@ -186,7 +188,7 @@ def _url(filled: str, key: str = "url") -> str:
     return filled
 
 
-def _transport(entry: Entry) -> Transport:
+def _transport(entry: ServerEntry) -> TransportKind:
     written = entry.string("type") or entry.string("transport")
     if written:
         transport = _TRANSPORTS.get(written.lower().replace("_", "-"))
@@ -200,7 +202,7 @@ def _transport(entry: Entry) -> Transport:
     return "stdio" if entry.has("command") else "http"
 
 
-def _environment(entry: Entry) -> Pairs:
+def _environment(entry: ServerEntry) -> Pairs:
     pairs = entry.pairs("env")
     for name, _ in pairs:
         if not name or "=" in name:
@@ -208,7 +210,7 @@ def _environment(entry: Entry) -> Pairs:
     return pairs
 
 
-def _login_options(entry: Entry, place: _Place) -> LoginOptions:
+def _login_options(entry: ServerEntry, place: _EntryLocation) -> LoginOptions:
     try:
         oauth = entry.part("oauth")
         metadata_url = place.fill(oauth.string("authServerMetadataUrl"))
@@ -223,7 +225,7 @@ def _login_options(entry: Entry, place: _Place) -> LoginOptions:
         raise ConfigError(f"in `oauth`: {error}") from error
 
 
-def _port(entry: Entry, key: str) -> int | None:
+def _port(entry: ServerEntry, key: str) -> int | None:
     if not entry.has(key):
         return None
     port = entry.positive(key)
@@ -232,7 +234,7 @@ def _port(entry: Entry, key: str) -> int | None:
     return int(port)
 
 
-def _scopes(oauth: Entry) -> tuple[str, ...]:
+def _scopes(oauth: ServerEntry) -> tuple[str, ...]:
     """Read scopes as Claude Code writes them, in one string, or as a list."""
     try:
         return tuple(oauth.string("scopes").split())
@@ -240,7 +242,7 @@ def _scopes(oauth: Entry) -> tuple[str, ...]:
         return oauth.words("scopes")
 
 
-def _timeout_s(entry: Entry, *, default: float) -> float:
+def _timeout_s(entry: ServerEntry, *, default: float) -> float:
     if entry.has("timeout_s"):
         return entry.positive("timeout_s")
     if not entry.has("timeout"):
@@ -253,5 +255,5 @@ def _timeout_s(entry: Entry, *, default: float) -> float:
     return milliseconds / 1000
 
 
-def _is_disabled(entry: Entry) -> bool:
+def _is_disabled(entry: ServerEntry) -> bool:
     return entry.flag("disabled", default=False) or not entry.flag("enabled", default=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-Transport: TypeAlias = Literal["stdio", "http", "sse"]
-Scope: TypeAlias = Literal["shared", "session"]
+TransportKind: TypeAlias = Literal["stdio", "http", "sse"]
+ServerScope: TypeAlias = Literal["shared", "session"]
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 CALL_TIMEOUT_S = 120.0
@@ -26,7 +26,7 @@ class ServerOptions:
     serialize_writes: bool = True
     """Whether calls to tools not marked read-only wait for each other."""
 
-    scope: Scope = "shared"
+    scope: ServerScope = "shared"
     """Whether clients share one connection or have one each."""
 
     enabled: bool = True
@@ -70,7 +70,7 @@ class ServerConfig(ServerOptions):
     source: Path
     """The file that names it."""
 
-    transport: Transport
+    transport: TransportKind
     command: str = ""
     """For stdio; a path if it holds a slash, else looked up in PATH."""
 

@@ -26,9 +26,9 @@ from toolfold.config.layers import (
     SURFACE,
     WEEKDAY,
     ZONE,
-    Key,
-    Schema,
     Setting,
+    SettingKey,
+    SettingsSchema,
     Value,
     Values,
 )
@@ -211,10 +211,10 @@ class Settings:
     """By server name, the tables `[servers.NAME]`."""
 
 
-def settings_schema() -> Schema:
+def settings_schema() -> SettingsSchema:
     """Derive the settings there are from the dataclasses that hold them."""
     settings, limits, options = Settings(), Limits(), ServerOptions()
-    scalars: dict[Key, Value] = {
+    scalars: dict[SettingKey, Value] = {
         (name,): getattr(settings, name)
         for name in (
             *("workers", "connect_timeout_s", "call_timeout_s"),
@@ -272,7 +272,7 @@ def settings_schema() -> Schema:
         ("privacy", name): Setting(kind, getattr(settings.privacy, name))
         for name, kind in PRIVACY_KINDS.items()
     }
-    return Schema(
+    return SettingsSchema(
         settings=numbers | surface | memory | hooks | privacy,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()

@@ -25,7 +25,7 @@ def run_command(argv: Sequence[str]) -> int:
     from importlib import import_module
 
     if arguments.command == "tools_search" and not arguments.json:
-        from toolfold.entrypoints.commands.kept_search import kept_index, print_hits
+        from toolfold.entrypoints.commands.cached_search import kept_index, print_hits
 
         if kept := kept_index(arguments):
             print_hits(arguments, *kept)
@@ -148,7 +148,7 @@ def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
     serve.add_argument("--data-dir", metavar="DIR", help="where notes, runs and keys are kept")
-    serve.set_defaults(command="serve", module="commands.serving")
+    serve.set_defaults(command="serve", module="commands.serve")
 
 
 def _add_daemon(commands: Any) -> None:

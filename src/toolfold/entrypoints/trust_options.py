@@ -17,10 +17,10 @@ def add_approvals(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--always", action="store_true", help="and never ask about this tool again here"
     )
     approve.add_argument("--json", action="store_true", help="print JSON")
-    approve.set_defaults(command="approve", module="commands.approving")
+    approve.set_defaults(command="approve", module="commands.approve")
     reject = commands.add_parser("reject", parents=[shared], help="refuse what a run wants to do")
     reject.add_argument("run", help="by the beginning of its id")
-    reject.set_defaults(command="reject", module="commands.approving")
+    reject.set_defaults(command="reject", module="commands.approve")
 
 
 def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ import anyio.lowlevel
 from toolfold.catalog.answers import Answer, Blob
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.tool import Tool
 from toolfold.errors import (
     BadCall,
@@ -24,21 +24,21 @@ from toolfold.errors import (
     ToolfoldError,
     UpstreamError,
 )
-from toolfold.execution.keeping import Keeping
-from toolfold.execution.modules import caching
-from toolfold.execution.modules.caching import Cache, Caching
+from toolfold.execution.artifacts import RunArtifacts
+from toolfold.execution.modules import cache as caching
+from toolfold.execution.modules.cache import Cache, RunCache
 from toolfold.execution.modules.runs import GET as GET_RUN
 from toolfold.execution.modules.runs import RunsModule
 from toolfold.execution.modules.skills import SAVE, with_source
 from toolfold.execution.modules.tools import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.report import Tally
-from toolfold.execution.trust.concealing import Concealing, Outgoing
-from toolfold.execution.trust.guarding import Guard, facts_of, facts_of_offer
-from toolfold.execution.trust.rehearsal import Rehearsal
+from toolfold.execution.trust.dry_run import DryRun
+from toolfold.execution.trust.guard import CallGuard, facts_of, facts_of_offer
+from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder
 from toolfold.execution.trust.stand_ins import stand_in
-from toolfold.execution.trust.tainting import Following
-from toolfold.journal.journaled import JournaledCall, JournaledRun
+from toolfold.execution.trust.taint import TaintTracker
 from toolfold.journal.replay import Answered, Replay
+from toolfold.journal.run_writer import JournaledCall, JournaledRun
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts
@@ -46,7 +46,7 @@ from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
 from toolfold.workspace.verbs import MODULE as FILES
 
-OnProgress = Callable[[float, float | None, str], None]
+OnRunProgress = Callable[[float, float | None, str], None]
 """Told of each call as it begins: how many there were, and which it is; or what guest code says of
 its progress: how much is done, of how much, and a note."""
 
@@ -56,7 +56,7 @@ SHOW: Final = "show"
 PROGRESS: Final = "progress"
 """The function that says how far the code is; the same."""
 
-_MOST_NOTE_CHARS: Final = 200
+_MAX_NOTE_CHARS: Final = 200
 _LONG: Final = 1 << 20  # of what nobody has measured
 
 
@@ -77,20 +77,20 @@ class Calls:
         self,
         answerers: Answerers,
         journaled: JournaledRun,
-        on_progress: OnProgress,
+        on_progress: OnRunProgress,
         *,
         origin: Origin,
-        keeping: Keeping,
+        artifacts: RunArtifacts,
         definition_of: Callable[[str], str | None],
-        guard: Guard,
-        concealing: Concealing,
-        following: Following,
-        rehearsal: Rehearsal | None = None,
+        guard: CallGuard,
+        privacy_border: PrivacyBorder,
+        taint_tracker: TaintTracker,
+        dry_run_log: DryRun | None = None,
         replay: Replay | None = None,
     ) -> None:
         self.tally = Tally()
         self.shown: list[Blob] = []
-        self.ask: Ask | None = None
+        self.ask: Elicitor | None = None
         self.files: Roots | None = None
         self.settle_files: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
         self._catalog = answerers.catalog
@@ -98,17 +98,17 @@ class Calls:
         self._journaled = journaled
         self._on_progress = on_progress
         self._runs = answerers.runs
-        self._caching = Caching(answerers.cache, may_keep=rehearsal is None)
+        self._caching = RunCache(answerers.cache, may_keep=dry_run_log is None)
         self._origin = origin
         self._replay = replay
         self.guard = guard
-        self.concealing = concealing
-        self._following = following
-        self.rehearsal = rehearsal
+        self.privacy_border = privacy_border
+        self._taint_tracker = taint_tracker
+        self.dry_run_log = dry_run_log
         guard.under_way = lambda: self._under_way
         guard.on_wait = lambda text: on_progress(self.tally.total, None, text)
         self._under_way = 0
-        self._keeping = keeping
+        self._artifacts = artifacts
         self._definition_of = definition_of
         self._looking = anyio.Lock()
         self._has_own_progress = False
@@ -136,7 +136,7 @@ class Calls:
 
     def _refuse_to_rehearse(self, call: GuestCall) -> None:
         """Refuse what does something with another run, in a dry run."""
-        if self.rehearsal is not None and call.function != GET_RUN:
+        if self.dry_run_log is not None and call.function != GET_RUN:
             raise BadCall(f"{call.function} did nothing: this is a dry run. runs.get can be used.")
 
     async def _counted(
@@ -174,7 +174,7 @@ class Calls:
         except (BadCall, Denied):  # our own words
             raise
         except UpstreamError as error:
-            await self._following.learn(server, _origin(journaled), str(error), len(str(error)))
+            await self._taint_tracker.learn(server, _origin(journaled), str(error), len(str(error)))
             raise
 
     async def _call_tool(self, tool: Tool, call: GuestCall, journaled: JournaledCall) -> Json:
@@ -186,9 +186,9 @@ class Calls:
         if (answered := self._replayed(journaled)) is not None:
             self.guard.note_replayed(tool.path)
             value: Json = answered.value
-            await self._following.learn(tool.server, _origin(journaled), value, _LONG)
+            await self._taint_tracker.learn(tool.server, _origin(journaled), value, _LONG)
             return value
-        outgoing = await self.concealing.reveal(tool.server, tool.path, journaled.arguments)
+        outgoing = await self.privacy_border.reveal(tool.server, tool.path, journaled.arguments)
         has_schema = bool(tool.listed.output_schema or tool.listed.returned)
         if not await self._admitted(facts_of(tool), journaled, outgoing, has_schema=has_schema):
             stands_in: Json = stand_in(tool.listed)
@@ -201,25 +201,27 @@ class Calls:
         finally:
             self._under_way -= 1
 
-    async def _answer(self, tool: Tool, outgoing: Outgoing, origin: str) -> Json:
-        keep = self._following.keep(tool.server, origin, self._keeping)
-        keep = self.concealing.keep(tool.server, keep, outgoing)
-        async with self.concealing.errors(tool.server, outgoing):
+    async def _answer(self, tool: Tool, outgoing: OutgoingArguments, origin: str) -> Json:
+        keep = self._taint_tracker.keep(tool.server, origin, self._artifacts)
+        keep = self.privacy_border.keep(tool.server, keep, outgoing)
+        async with self.privacy_border.errors(tool.server, outgoing):
             async with self._turn_of(tool):
                 answer = await self._catalog.call(
                     tool, outgoing.arguments, keep=keep, on_wait=self._note_wait, ask=self.ask
                 )
-            await self._keeping.save_blobs()
-        value = await self.concealing.conceal(tool.server, answer.value, answer.size, sent=outgoing)
+            await self._artifacts.save_blobs()
+        value = await self.privacy_border.conceal(
+            tool.server, answer.value, answer.size, sent=outgoing
+        )
         self._catalog.observe(tool, Answer(value, answer.size))
-        await self._following.learn(tool.server, origin, value, answer.size)
+        await self._taint_tracker.learn(tool.server, origin, value, answer.size)
         return value
 
     async def _admitted(
         self,
         tool: ToolFacts,
         journaled: JournaledCall,
-        outgoing: Outgoing,
+        outgoing: OutgoingArguments,
         *,
         has_schema: bool,
     ) -> bool:
@@ -228,9 +230,9 @@ class Calls:
         Of a call that it does not let pass the journal says nothing was done.
         """
         given = journaled.arguments
-        tainted = await self._following.find(given)
+        tainted = await self._taint_tracker.find(given)
         try:
-            if self.rehearsal is None:
+            if self.dry_run_log is None:
                 await self.guard.admit(
                     tool, given, journaled.position, sent=outgoing.arguments, tainted=tainted
                 )
@@ -242,7 +244,7 @@ class Calls:
         if tool.read_only and not is_asked:
             return True
         journaled.is_replayed = True  # as far as the journal goes: nothing was called
-        self.rehearsal.note(tool.name, given, is_asked=is_asked, has_schema=has_schema)
+        self.dry_run_log.note(tool.name, given, is_asked=is_asked, has_schema=has_schema)
         return False
 
     @asynccontextmanager
@@ -270,19 +272,19 @@ class Calls:
             return await self._read_of(server, journaled)
 
     async def _read_of(self, server: str, journaled: JournaledCall) -> Json:
-        outgoing = await self.concealing.reveal(server, READ, journaled.arguments)
+        outgoing = await self.privacy_border.reveal(server, READ, journaled.arguments)
         facts = facts_of_offer(self._catalog.servers, server)
         if not await self._admitted(facts, journaled, outgoing, has_schema=False):
             return {}
         journaled.reveal(server, outgoing.kinds)
         journaled.send()
-        keep = self._following.keep(server, _origin(journaled), self._keeping)
-        keep = self.concealing.keep(server, keep, outgoing)
-        async with self.concealing.errors(server, outgoing):
+        keep = self._taint_tracker.keep(server, _origin(journaled), self._artifacts)
+        keep = self.privacy_border.keep(server, keep, outgoing)
+        async with self.privacy_border.errors(server, outgoing):
             value = await self._discovery.read(outgoing.arguments, keep=keep.blob, ask=self.ask)
-            await self._keeping.save_blobs()
-        value = await self.concealing.conceal(server, value, _LONG, sent=outgoing)
-        await self._following.learn(server, _origin(journaled), value, _LONG)
+            await self._artifacts.save_blobs()
+        value = await self.privacy_border.conceal(server, value, _LONG, sent=outgoing)
+        await self._taint_tracker.learn(server, _origin(journaled), value, _LONG)
         return value
 
     async def _listed(self, entries: Json) -> Json:
@@ -293,9 +295,9 @@ class Calls:
         for entry in entries:
             if isinstance(entry, dict):
                 server = self._catalog.servers[str(entry["server"])]
-                listed.append(await self.concealing.conceal(server, entry, 0))
+                listed.append(await self.privacy_border.conceal(server, entry, 0))
                 words = [value for name, value in entry.items() if name != "server"]
-                await self._following.learn(server, RESOURCES, words, _LONG)
+                await self._taint_tracker.learn(server, RESOURCES, words, _LONG)
         return listed
 
     def _replayed(self, journaled: JournaledCall) -> Answered | None:
@@ -318,7 +320,7 @@ class Calls:
     async def _cached(self, call: GuestCall) -> Json:
         """Look up what `cached` has, or keep it. Written down: a resumed run must find the same."""
         if call.function == caching.PUT:
-            return self._caching.put(call, await self._following.origin_of(list(call.args[1:])))
+            return self._caching.put(call, await self._taint_tracker.origin_of(list(call.args[1:])))
         with self._journaled.call(caching.NAME, call.kwargs) as journaled:
             journaled.arguments = caching.arguments(call)
             if (answered := self._replayed(journaled)) is not None:
@@ -329,7 +331,7 @@ class Calls:
             journaled.answer = found
         match found:
             case [value, str() as origin]:
-                await self._following.learn_again(value, origin, _LONG)
+                await self._taint_tracker.learn_again(value, origin, _LONG)
         return found
 
     def _note_progress(self, call: GuestCall) -> Json:
@@ -343,7 +345,7 @@ class Calls:
         if len(call.args) != 1:
             raise BadCall("show() takes one image.")
         await self.settle_files()
-        self.shown.append(await self._keeping.image(call.args[0]))
+        self.shown.append(await self._artifacts.image(call.args[0]))
         return None
 
     def _note_wait(self, why: str, seconds: float) -> None:
@@ -383,7 +385,7 @@ def _progress(call: GuestCall) -> tuple[float, float | None, str]:
     is_odd = given or len(call.args) > 3 or done is None
     if is_odd or not all(_is_number(value) for value in numbers):
         raise BadCall("progress takes done, and if you like total and note: two numbers, a text.")
-    text = "" if note is None else str(note)[:_MOST_NOTE_CHARS]
+    text = "" if note is None else str(note)[:_MAX_NOTE_CHARS]
     return float(str(done)), None if total is None else float(str(total)), text
 
 

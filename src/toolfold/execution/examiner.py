@@ -8,17 +8,17 @@ from toolfold.catalog.names import sandbox_name
 from toolfold.config.settings import Limits
 from toolfold.errors import ToolfoldError
 from toolfold.execution import report
-from toolfold.execution.checking.imports import used_modules, with_added
-from toolfold.execution.checking.plan import Plan, make_plan
-from toolfold.execution.checking.review import Finding, review
+from toolfold.execution.analysis.imports import used_modules, with_added
+from toolfold.execution.analysis.plan import ProgramPlan, make_plan
+from toolfold.execution.analysis.review import Finding, review
 from toolfold.execution.sessions.bindings import NOTHING, Bindings
-from toolfold.execution.skills.feed import Feed, Feeder
+from toolfold.execution.skills.linker import LinkedProgram, SkillLinker
 from toolfold.execution.skills.review import review_calls
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.sandbox.sandbox import Checker
 from toolfold.skills.models import Skill
 
-_MOST_CHECKED: Final = 1_000
+_MAX_CHECKED: Final = 1_000
 _STUBS: Final = (
     "def show(image: object, /) -> None: ...",
     "def progress(done: float, total: float | None = None, note: str = '') -> None: ...",
@@ -30,53 +30,53 @@ class Examiner:
     """Examines programs and skills against the tools that there are."""
 
     def __init__(
-        self, catalog: Catalog, tiers: Tiers, checker: Checker, feeder: Feeder, limits: Limits
+        self, catalog: Catalog, tiers: Tiers, checker: Checker, linker: SkillLinker, limits: Limits
     ) -> None:
         self._catalog = catalog
         self._tiers = tiers
         self._checker = checker
-        self._feeder = feeder
+        self._linker = linker
         self._limits = limits
         self._checked: dict[str, tuple[Definitions, Tier, list[Finding]]] = {}
 
-    async def prepare(self, feed: Feed, bound: Bindings = NOTHING) -> Feed:
+    async def prepare(self, linked: LinkedProgram, bound: Bindings = NOTHING) -> LinkedProgram:
         """Return a program whose modules are there, with or without imports.
 
         Waits until the tools that it, its skills and its session use are known.
         """
         wanted = [
             used_modules(plan, self._catalog) | self._catalog.modules_in(plan.names)
-            for plan in feed.plans
+            for plan in linked.plans
         ]
-        await self._catalog.learn(bound.used_by(feed.plan).modules.union(*wanted))
+        await self._catalog.learn(bound.used_by(linked.plan).modules.union(*wanted))
         session = {name: bound.imports.get(name) for name in bound.names}
-        return feed.resolved(self._catalog, session)
+        return linked.resolved(self._catalog, session)
 
     async def examine(
-        self, feed: Feed, bound: Bindings = NOTHING, *, needs_cpython: bool = False
+        self, linked: LinkedProgram, bound: Bindings = NOTHING, *, needs_cpython: bool = False
     ) -> tuple[Tier, list[Finding]]:
         """Choose the interpreter, and find what cannot work, before anything has happened.
 
         `bound` is what earlier programs left, which may be in CPython already.
         """
-        if feed.findings:
-            return "monty", list(feed.findings)
-        tier, findings = await self._check_one(feed, bound, needs_cpython=needs_cpython)
-        for skill in feed.skills:
+        if linked.findings:
+            return "monty", list(linked.findings)
+        tier, findings = await self._check_one(linked, bound, needs_cpython=needs_cpython)
+        for skill in linked.skills:
             needed, found = await self._check_used(skill)
             tier = "cpython" if needed == "cpython" else tier
             findings += found
         return tier, findings
 
     async def _check_one(
-        self, feed: Feed, bound: Bindings, *, needs_cpython: bool
+        self, linked: LinkedProgram, bound: Bindings, *, needs_cpython: bool
     ) -> tuple[Tier, list[Finding]]:
         """The same, of a program by itself: its skills are what they say they are."""
-        plan, tiers = bound.used_by(feed.plan).known_to(with_added(feed.plan)), self._tiers
-        prelude = self._prelude(feed, bound)
+        plan, tiers = bound.used_by(linked.plan).known_to(with_added(linked.plan)), self._tiers
+        prelude = self._prelude(linked, bound)
         verdict = await self._checker.check(plan.source, prelude=prelude)
         found = verdict.diagnostics
-        misused = review_calls(feed, found)
+        misused = review_calls(linked, found)
         if not needs_cpython and tiers.choose(plan, self._catalog.spellings) == "monty":
             findings = review(plan, found, self._catalog) + misused
             findings += report.unsupported_findings(plan.unsupported)
@@ -94,11 +94,11 @@ class Examiner:
             CodeRejected: It cannot be checked.
         """
         plan = make_plan(skill.texts.source, max_bytes=self._limits.code_bytes)
-        feed = await self._feeder.feed(plan)
-        if skill.name in {each.name for each in feed.skills}:
+        linked = await self._linker.link(plan)
+        if skill.name in {each.name for each in linked.skills}:
             message = f"The skill {skill.name!r} would import itself, by way of others."
             return "monty", [Finding(line=1, message=message)]
-        return await self.examine(await self.prepare(feed))
+        return await self.examine(await self.prepare(linked))
 
     async def _check_used(self, skill: Skill) -> tuple[Tier, list[Finding]]:
         """Check a skill that a program uses, unless nothing has changed since it was checked."""
@@ -110,29 +110,29 @@ class Examiner:
             told = [
                 Finding(line=1, message=f"{where} {each.line}: {each.message}") for each in found
             ]
-            if len(self._checked) >= _MOST_CHECKED:
+            if len(self._checked) >= _MAX_CHECKED:
                 self._checked.clear()
             known = self._checked[key] = (tools, tier, told)
         return known[1], known[2]
 
-    def missed(self, feed: Feed) -> str | None:
+    def missed(self, linked: LinkedProgram) -> str | None:
         """Say why a program that needs CPython cannot have it; None if it can."""
-        told = [self._tiers.missed(plan, self._catalog.spellings) for plan in feed.plans]
+        told = [self._tiers.missed(plan, self._catalog.spellings) for plan in linked.plans]
         return next(filter(None, told), None)
 
-    def _prelude(self, feed: Feed, bound: Bindings) -> str:
+    def _prelude(self, linked: LinkedProgram, bound: Bindings) -> str:
         """Declare what guest code may use without importing it."""
-        lines = [*_STUBS, *filter(None, (feed.stubs, bound.prelude()))]
+        lines = [*_STUBS, *filter(None, (linked.stubs, bound.prelude()))]
         # The checker finds a module that is imported in a function only if it knows it already.
-        modules = sorted(feed.plan.imports & self._catalog.spellings.keys())
+        modules = sorted(linked.plan.imports & self._catalog.spellings.keys())
         lines += [f"import {module} as _{module}" for module in modules]
-        lines += feed.plan.added.values()
-        for name in self.aliases(feed.plan):
+        lines += linked.plan.added.values()
+        for name in self.aliases(linked.plan):
             tool = self._catalog.find(name)
             lines.append(f"from {sandbox_name(tool.module)} import {tool.function} as {name}")
         return "\n".join(lines)
 
-    def aliases(self, plan: Plan) -> list[str]:
+    def aliases(self, plan: ProgramPlan) -> list[str]:
         """Return the names in the code that are tools as clients write them: `mcp__a__b`."""
         found = []
         for name in sorted(plan.names):

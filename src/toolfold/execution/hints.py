@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from toolfold.execution.checking.advice import AVAILABLE
+from toolfold.execution.analysis.advice import AVAILABLE
 from toolfold.execution.tiers import Tier
-from toolfold.sandbox.sandbox import Failure
+from toolfold.sandbox.sandbox import GuestFailure
 
 _HINTS: Final[Mapping[str, str]] = {
     "can't be awaited": "this is a plain value already: leave out `await`, or await the call "
@@ -41,7 +41,7 @@ _GO_ON: Final = (
 )
 
 
-def hint_for(failure: Failure, tier: Tier, *, has_cpython: bool) -> str | None:
+def hint_for(failure: GuestFailure, tier: Tier, *, has_cpython: bool) -> str | None:
     """Return what a model should do next; None if there is nothing to add."""
     if failure.message.startswith("AttributeError: module 'skills'"):
         return "write `from skills import <name>`; skills.search(...) finds skills."
@@ -56,7 +56,7 @@ def hint_for(failure: Failure, tier: Tier, *, has_cpython: bool) -> str | None:
     return _common(failure)
 
 
-def _hint_for_cpython(failure: Failure) -> str | None:
+def _hint_for_cpython(failure: GuestFailure) -> str | None:
     if _REFUSED.match(failure.message):
         told = failure.message + failure.traceback
         return next((hint for words, hint in _WALLS.items() if words.search(told)), None)
@@ -65,11 +65,11 @@ def _hint_for_cpython(failure: Failure) -> str | None:
     return _common(failure)
 
 
-def _common(failure: Failure) -> str | None:
+def _common(failure: GuestFailure) -> str | None:
     return next((hint for words, hint in _HINTS.items() if words in failure.message), None)
 
 
-def _lacked(failure: Failure) -> str | None:
+def _lacked(failure: GuestFailure) -> str | None:
     """Say what Python has and the quick interpreter has not; None if that is not why it failed."""
     if failure.kind == "unsupported" or failure.message.endswith(" is not supported"):
         return "this"

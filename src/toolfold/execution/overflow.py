@@ -13,7 +13,7 @@ _LIST_OF: Final = "list of "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class OverflowText:
     """One text that is too long for a reply, and what is said of it."""
 
     text: str
@@ -21,11 +21,11 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedOverflow:
     """What of a run was too long; None for what was not."""
 
-    output: Kept | None = None
-    value: Kept | None = None
+    output: OverflowText | None = None
+    value: OverflowText | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ class Saved:
         return tuple(kept.words for kept in (self.output, self.value) if kept)
 
 
-class Keeps(Protocol):
+class ArtifactSaver(Protocol):
     """Saves a file of a run."""
 
     async def save(self, name: str, content: bytes) -> str:
@@ -50,30 +50,34 @@ def render(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def save_overflow(outcome: GuestOutcome, keeping: Keeps, *, max_chars: int) -> Saved:
+async def save_overflow(
+    outcome: GuestOutcome, artifacts: ArtifactSaver, *, max_chars: int
+) -> SavedOverflow:
     """Save what is too long to be shown, if all of it together is."""
     output, value = outcome.output, render(outcome.value)
     most = max_chars // 2 if outcome.failure else max_chars
     if len(output) + len(value) <= most:
-        return Saved()
-    saved: dict[str, Kept] = {}
+        return SavedOverflow()
+    saved: dict[str, OverflowText] = {}
     if len(output) > most // 4:
-        saved["output"] = await _keep(keeping, "printed", output, output)
+        saved["output"] = await _keep(artifacts, "printed", output, output)
     if len(value) > most // 4:
-        saved["value"] = await _keep(keeping, "value", value, outcome.value)
-    return Saved(**saved)
+        saved["value"] = await _keep(artifacts, "value", value, outcome.value)
+    return SavedOverflow(**saved)
 
 
-async def _keep(keeping: Keeps, what: str, text: str, value: Json) -> Kept:
+async def _keep(artifacts: ArtifactSaver, what: str, text: str, value: Json) -> OverflowText:
     suffix = "txt" if isinstance(value, str) else "json"
     shape = shape_of_value(value)
     subject = "What was printed" if what == "printed" else "The value"
     told = f"{subject} has {len(text):,} characters: {describe(shape)}."
     try:
-        path = await keeping.save(f"-{what}.{suffix}", text.encode("utf-8", "replace"))
+        path = await artifacts.save(f"-{what}.{suffix}", text.encode("utf-8", "replace"))
     except OSError as error:
-        return Kept(text=text, words=f"{told} It could not be saved: {error.strerror}.")
-    return Kept(text=text, words=f"{told} Saved whole: {path}\nRead it: {reading(path, shape)}")
+        return OverflowText(text=text, words=f"{told} It could not be saved: {error.strerror}.")
+    return OverflowText(
+        text=text, words=f"{told} Saved whole: {path}\nRead it: {reading(path, shape)}"
+    )
 
 
 def describe(shape: JsonObject) -> str:

@@ -4,15 +4,15 @@ import mcp_types as types
 
 from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import to_answer
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
-from toolfold.execution.trust.concealing import Concealing, Privacy
-from toolfold.execution.trust.guarding import facts_of, refuse_denied
-from toolfold.execution.trust.passing import Passing
+from toolfold.execution.trust.guard import facts_of, refuse_denied
+from toolfold.execution.trust.passthrough import PassthroughBorder
+from toolfold.execution.trust.privacy_border import PrivacyBorder, PrivacyRules
 from toolfold.journal.journal import Journal
-from toolfold.journal.journaled import JournaledCall, JournaledRun
+from toolfold.journal.run_writer import JournaledCall, JournaledRun
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.files import PolicyFiles
@@ -22,7 +22,7 @@ class PinnedCalls:
     """Answers such calls; the journal has each as a run of one call."""
 
     def __init__(
-        self, catalog: Catalog, journal: Journal, rules: PolicyFiles, privacy: Privacy
+        self, catalog: Catalog, journal: Journal, rules: PolicyFiles, privacy: PrivacyRules
     ) -> None:
         self._catalog = catalog
         self._rules = rules
@@ -30,7 +30,7 @@ class PinnedCalls:
         self._privacy = privacy
 
     async def call(
-        self, tool: Tool, arguments: JsonObject, *, origin: Origin, ask: Ask | None
+        self, tool: Tool, arguments: JsonObject, *, origin: Origin, ask: Elicitor | None
     ) -> types.CallToolResult:
         """Return what the server answered, or a result that says why there is no answer."""
         code = f"# The client called {tool.path}, which is pinned."
@@ -41,7 +41,12 @@ class PinnedCalls:
         return result
 
     async def _call(
-        self, run: JournaledRun, tool: Tool, arguments: JsonObject, ask: Ask | None, client: str
+        self,
+        run: JournaledRun,
+        tool: Tool,
+        arguments: JsonObject,
+        ask: Elicitor | None,
+        client: str,
     ) -> types.CallToolResult:
         result: types.CallToolResult | None = None
         try:
@@ -55,15 +60,15 @@ class PinnedCalls:
         return result
 
     async def _forward(
-        self, call: JournaledCall, tool: Tool, ask: Ask | None, client: str
+        self, call: JournaledCall, tool: Tool, ask: Elicitor | None, client: str
     ) -> types.CallToolResult:
-        concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(tool.server, tool.path, call.arguments)
+        privacy_border = PrivacyBorder(self._privacy)
+        outgoing = await privacy_border.reveal(tool.server, tool.path, call.arguments)
         refuse_denied(self._rules, facts_of(tool), outgoing.arguments, client)
         call.reveal(tool.server, outgoing.kinds)
-        async with concealing.errors(tool.server, outgoing):
+        async with privacy_border.errors(tool.server, outgoing):
             result = await self._catalog.forward(tool, outgoing.arguments, ask=ask)
-        return await Passing(concealing, tool.server, outgoing).result(result)
+        return await PassthroughBorder(privacy_border, tool.server, outgoing).result(result)
 
 
 def _described(blob: Blob) -> Json:

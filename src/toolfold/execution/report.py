@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from toolfold.catalog.answers import Blob
-from toolfold.execution.checking.gaps import Unsupported
-from toolfold.execution.checking.review import Finding
-from toolfold.execution.overflow import Kept, Saved, render
+from toolfold.execution.analysis.gaps import Unsupported
+from toolfold.execution.analysis.review import Finding
+from toolfold.execution.overflow import OverflowText, SavedOverflow, render
 from toolfold.jsontypes import Json
-from toolfold.sandbox.sandbox import Failure, GuestOutcome
+from toolfold.sandbox.sandbox import GuestFailure, GuestOutcome
 
 _SHOWN_FINDINGS = 5
 _SHOWN_FRAMES = 4
@@ -20,7 +20,7 @@ _SKILL = "skill "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCount:
+class ToolTally:
     """How often one tool was called in a run, and how those calls ended."""
 
     tool: str
@@ -52,7 +52,7 @@ class RunFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class RunReport:
     """What came of a run. `text` is what the model reads; the rest is for programs."""
 
     success: bool
@@ -60,7 +60,7 @@ class RunResult:
     output: str = ""
     value: Json = None
     error: RunFailure | None = None
-    calls: tuple[ToolCount, ...] = ()
+    calls: tuple[ToolTally, ...] = ()
     waits: tuple[str, ...] = ()
     images: tuple[Blob, ...] = ()
     times: Times = field(default_factory=Times)
@@ -103,10 +103,10 @@ class Tally:
         """How many calls have begun."""
         return self._begun.total()
 
-    def counts(self) -> tuple[ToolCount, ...]:
+    def counts(self) -> tuple[ToolTally, ...]:
         """Return the counts, in the order of the tools' first calls."""
         return tuple(
-            ToolCount(
+            ToolTally(
                 tool=tool,
                 completed=self._completed[tool],
                 failed=self._failed[tool],
@@ -117,7 +117,7 @@ class Tally:
 
 
 def success_text(
-    outcome: GuestOutcome, waits: Iterable[str], saved: Saved, *, max_chars: int
+    outcome: GuestOutcome, waits: Iterable[str], saved: SavedOverflow, *, max_chars: int
 ) -> str:
     """What was printed, then the value of the last line; of what was saved, a preview."""
     room = max_chars // (2 * max(1, len(saved.notes)))
@@ -129,7 +129,7 @@ def success_text(
     return with_notes(text, waits)
 
 
-def _previewed(text: str, kept: Kept | None, room: int) -> str:
+def _previewed(text: str, kept: OverflowText | None, room: int) -> str:
     if kept is None:
         return text
     return f"{shorten(text, room, hint='')}\n{kept.words}"
@@ -138,7 +138,7 @@ def _previewed(text: str, kept: Kept | None, room: int) -> str:
 def failure_text(
     outcome: GuestOutcome,
     source: str,
-    counts: Iterable[ToolCount],
+    counts: Iterable[ToolTally],
     waits: Iterable[str],
     *,
     max_chars: int,
@@ -190,7 +190,7 @@ def doubt_text(run_id: str, doubts: Sequence[object]) -> str:
     )
 
 
-def going_text(run_id: str, seconds: float) -> str:
+def background_text(run_id: str, seconds: float) -> str:
     """Say that a run goes on after its client was answered."""
     return (
         f"The run goes on after {seconds:g} s. Its id is {run_id}: "
@@ -199,7 +199,7 @@ def going_text(run_id: str, seconds: float) -> str:
     )
 
 
-def completed_text(counts: Iterable[ToolCount]) -> str:
+def completed_text(counts: Iterable[ToolTally]) -> str:
     """Say which calls had completed when a run stopped early."""
     counts = list(counts)
     if not counts:
@@ -238,7 +238,7 @@ def with_notes(text: str, waits: Iterable[str]) -> str:
     return "\n".join([text, *(f"Note: {wait}" for wait in waits)])
 
 
-def _error(failure: Failure, source: str, hint: str | None) -> str:
+def _error(failure: GuestFailure, source: str, hint: str | None) -> str:
     where = f" on line {failure.line}" if failure.line else ""
     text = f"Error{where}: {failure.message}"
     lines = source.split("\n")

@@ -10,39 +10,39 @@ import anyio
 import anyio.to_thread
 
 from toolfold.catalog.names import as_written
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.config.settings import Limits
 from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed
 from toolfold.execution import report
-from toolfold.execution.calls import Answerers, Calls, OnProgress
-from toolfold.execution.checking.plan import Plan, make_plan
-from toolfold.execution.checking.review import Finding
+from toolfold.execution.analysis.plan import ProgramPlan, make_plan
+from toolfold.execution.analysis.review import Finding
+from toolfold.execution.artifacts import RunArtifacts
+from toolfold.execution.background import BackgroundWork, OnRunStart
+from toolfold.execution.calls import Answerers, Calls, OnRunProgress
 from toolfold.execution.examiner import Examiner
-from toolfold.execution.going import Begun, Work
+from toolfold.execution.executor import ExecutionRequest, Executor
 from toolfold.execution.hints import hint_for
-from toolfold.execution.keeping import Keeping
-from toolfold.execution.overflow import Saved, save_overflow
-from toolfold.execution.report import RunFailure, RunResult, Times
-from toolfold.execution.resuming import Resuming
-from toolfold.execution.sessions.sessions import Held, Sessions
-from toolfold.execution.skills.feed import Feed, Feeder
-from toolfold.execution.skills.uses import SkillUses
-from toolfold.execution.stage import Act, Stage
+from toolfold.execution.overflow import SavedOverflow, save_overflow
+from toolfold.execution.report import RunFailure, RunReport, Times
+from toolfold.execution.resume import ResumableRuns
+from toolfold.execution.sessions.sessions import SessionLease, Sessions
+from toolfold.execution.skills.linker import LinkedProgram, SkillLinker
+from toolfold.execution.skills.usage import SkillUsageRecorder
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.trust.approvals import Approvals
-from toolfold.execution.trust.concealing import Concealing, Privacy
-from toolfold.execution.trust.guarding import Guard, RunFacts
-from toolfold.execution.trust.rehearsal import Rehearsal
-from toolfold.execution.trust.tainting import Following, Taints
-from toolfold.execution.trust.waiting import WaitingRuns
+from toolfold.execution.trust.dry_run import DryRun
+from toolfold.execution.trust.guard import CallGuard, RunFacts
+from toolfold.execution.trust.paused_runs import WaitingRuns
+from toolfold.execution.trust.privacy_border import PrivacyBorder, PrivacyRules
+from toolfold.execution.trust.taint import SessionTaints, TaintTracker
 from toolfold.journal.journal import Journal
-from toolfold.journal.journaled import JournaledRun
-from toolfold.journal.replay import Decision, Replay
-from toolfold.journal.runs import RESUMABLE, Kind, Origin, Run, Start
+from toolfold.journal.replay import DoubtDecision, Replay
+from toolfold.journal.run_writer import JournaledRun
+from toolfold.journal.runs import RESUMABLE, Origin, Run, RunKind, RunStart
 from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import (
     Checker,
-    Failure,
+    GuestFailure,
     GuestOutcome,
 )
 from toolfold.skills.extract import definition_in
@@ -56,7 +56,7 @@ _SHOWN_LEFT_OVER: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWish:
+class SessionRequest:
     """In which session a run shall be: None for one that nobody keeps."""
 
     name: str | None = None
@@ -64,16 +64,16 @@ class SessionWish:
     """Whether a copy of it will do, while another run is in it."""
 
 
-FRESH: Final = SessionWish()
+FRESH: Final = SessionRequest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class TrustServices:
     """Who says what code may do."""
 
     rules: PolicyFiles
     approvals: Approvals
-    privacy: Privacy
+    privacy: PrivacyRules
     scope: str
     """The namespace in which the user allows tools for good."""
 
@@ -93,7 +93,7 @@ class Runtime:
         sessions: Sessions,
         workspace: Workspace,
         library: Library,
-        trust: Trust,
+        trust: TrustServices,
     ) -> None:
         self._answerers = answerers
         self._catalog = answerers.catalog
@@ -103,14 +103,14 @@ class Runtime:
         self._limits = limits
         self._sessions = sessions
         self._trust = trust
-        self._taints = Taints(trust.privacy.untrusted)
+        self._taints = SessionTaints(trust.privacy.untrusted)
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._go_on
-        self._feeder = Feeder(library, max_bytes=limits.code_bytes)
-        self._uses = SkillUses(library)
-        self._examiner = Examiner(answerers.catalog, tiers, checker, self._feeder, limits)
-        self._resuming = Resuming(journal, answerers.catalog)
-        self._stage = Stage(
+        self._linker = SkillLinker(library, max_bytes=limits.code_bytes)
+        self._uses = SkillUsageRecorder(library)
+        self._examiner = Examiner(answerers.catalog, tiers, checker, self._linker, limits)
+        self._resumable = ResumableRuns(journal, answerers.catalog)
+        self._executor = Executor(
             catalog=answerers.catalog,
             tiers=tiers,
             examiner=self._examiner,
@@ -125,12 +125,12 @@ class Runtime:
         code: str,
         *,
         origin: Origin = _NOBODY,
-        session: SessionWish = FRESH,
+        session: SessionRequest = FRESH,
         dry_run: bool = False,
-        on_begin: Begun = lambda _id: None,
-        on_progress: OnProgress = lambda _done, _total, _note: None,
-        ask: Ask | None = None,
-    ) -> RunResult:
+        on_begin: OnRunStart = lambda _id: None,
+        on_progress: OnRunProgress = lambda _done, _total, _note: None,
+        ask: Elicitor | None = None,
+    ) -> RunReport:
         """Run `code` where it can do no harm, with every tool at hand.
 
         Plan, check, run, shape: what the code does wrong comes back in the result. Cancelling ends
@@ -141,23 +141,25 @@ class Runtime:
             BadInput: No session can have that name.
             StoreError: Sessions cannot be kept.
         """
-        rehearsal = Rehearsal() if dry_run else None
-        told = _Told(self._journal.new_id(), origin, on_progress, ask, rehearsal=rehearsal)
-        on_begin(told.run_id)  # also while it waits for its session
-        async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as held:
-            held.is_kept = held.is_kept and not dry_run
-            return await self._in_session(code, held, told)
+        dry_run_log = DryRun() if dry_run else None
+        context = RunContext(
+            self._journal.new_id(), origin, on_progress, ask, dry_run_log=dry_run_log
+        )
+        on_begin(context.run_id)  # also while it waits for its session
+        async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as lease:
+            lease.is_kept = lease.is_kept and not dry_run
+            return await self._in_session(code, lease, context)
 
     async def resume(
         self,
         run_id: str,
         *,
         origin: Origin = _NOBODY,
-        decision: Decision = "ask",
-        on_begin: Begun = lambda _id: None,
-        on_progress: OnProgress = lambda _done, _total, _note: None,
-        ask: Ask | None = None,
-    ) -> RunResult:
+        decision: DoubtDecision = "ask",
+        on_begin: OnRunStart = lambda _id: None,
+        on_progress: OnRunProgress = lambda _done, _total, _note: None,
+        ask: Elicitor | None = None,
+    ) -> RunReport:
         """Go on with a run that did not come to its own end. No call that completed is repeated.
 
         Raises:
@@ -165,8 +167,8 @@ class Runtime:
             InDoubt: Calls were under way that may not be repeated; `decision` says what to do.
             StateLost: The variables with which it began are not kept.
         """
-        replay = await self._resuming.replay(run_id, decision)
-        told = _Told(self._journal.new_id(), origin, on_progress, ask, replay)
+        replay = await self._resumable.replay(run_id, decision)
+        context = RunContext(self._journal.new_id(), origin, on_progress, ask, replay)
         start, code = replay.run.start, replay.run.code.head
         again = (
             self._sessions.hold_again(start.session, start.generation, replay.first)
@@ -176,63 +178,67 @@ class Runtime:
         with self._journal.claimed(replay.first) as is_ours:
             if not is_ours:
                 raise BadInput(f"Somebody goes on with the run {replay.first} at this moment.")
-            self._resuming.see_that_nobody_was_faster(replay)
-            on_begin(told.run_id)
-            async with again as held:
-                return await self._in_session(code, held, told)
+            self._resumable.check_not_superseded(replay)
+            on_begin(context.run_id)
+            async with again as lease:
+                return await self._in_session(code, lease, context)
 
-    async def _go_on(self, run: Run, origin: Origin) -> Work:
+    async def _go_on(self, run: Run, origin: Origin) -> BackgroundWork:
         """Return what goes on with a run for guest code, which decides nothing for the user."""
-        await self._resuming.replay(run.id, "ask")
+        await self._resumable.replay(run.id, "ask")
 
-        async def work(on_begin: Begun, _ask: Ask | None) -> RunResult:
+        async def work(on_begin: OnRunStart, _ask: Elicitor | None) -> RunReport:
             return await self.resume(run.id, origin=origin, on_begin=on_begin)
 
         return work
 
-    async def _in_session(self, code: str, held: Held, told: "_Told") -> RunResult:
-        first = told.replay.first if told.replay else ""
-        resumes = told.replay.run.id if told.replay else ""
-        start = Start(held.info.name, held.info.generation, resumes)
-        kind: Kind = "code" if told.rehearsal is None else "rehearsal"
+    async def _in_session(self, code: str, lease: SessionLease, context: "RunContext") -> RunReport:
+        first = context.replay.first if context.replay else ""
+        resumes = context.replay.run.id if context.replay else ""
+        start = RunStart(lease.info.name, lease.info.generation, resumes)
+        kind: RunKind = "code" if context.dry_run_log is None else "rehearsal"
         with self._journal.begin(
-            told.origin, code, kind=kind, start=start, run_id=told.run_id
+            context.origin, code, kind=kind, start=start, run_id=context.run_id
         ) as journaled:
-            self._sessions.remember_start(held, journaled.id)
-            result = await self._journaled(code, held, journaled, told)
+            self._sessions.remember_start(lease, journaled.id)
+            result = await self._journaled(code, lease, journaled, context)
             failure = result.error.kind if result.error else None
             journaled.end(failure=failure, reply=result.text)
-            journaled.offer(self._catalog.definitions, shown=told.origin.shown)
+            journaled.offer(self._catalog.definitions, shown=context.origin.shown)
             if failure not in RESUMABLE:
                 self._sessions.forget_start(first or journaled.id)
-        return replace(result, run_id=journaled.id, session=held.info.name)
+        return replace(result, run_id=journaled.id, session=lease.info.name)
 
     async def _journaled(
-        self, code: str, held: Held, journaled: JournaledRun, told: "_Told"
-    ) -> RunResult:
-        clock, keeping = _Clock(), Keeping(self._workspace, journaled.id)
+        self, code: str, lease: SessionLease, journaled: JournaledRun, context: "RunContext"
+    ) -> RunReport:
+        clock, artifacts = _Clock(), RunArtifacts(self._workspace, journaled.id)
         try:
-            guard = self._guard(journaled, told)
-            feed, tier = await self._checked(code, held, clock)
-            calls = self._calls(feed.plan, held, journaled, told, guard, keeping)
-            recorder = None if told.rehearsal else self._uses.recorder(feed, calls.call)
-            act = Act(feed=feed, calls=calls, recorder=recorder, ask=told.ask, held=held)
-            tier, outcome = await self._stage.play(act, tier)
+            guard = self._guard(journaled, context)
+            linked, tier = await self._checked(code, lease, clock)
+            calls = self._calls(linked.plan, lease, journaled, context, guard, artifacts)
+            recorder = None if context.dry_run_log else self._uses.recorder(linked, calls.call)
+            request = ExecutionRequest(
+                linked=linked, calls=calls, recorder=recorder, ask=context.ask, lease=lease
+            )
+            tier, outcome = await self._executor.play(request, tier)
         except CodeRejected as rejection:
-            return _rejected(rejection, clock.times, held.notes)
+            return _rejected(rejection, clock.times, lease.notes)
         except RunCrashed as crash:
             if self._tiers.has_cpython:
                 return _crashed(str(crash), clock.times)
             # Only now is it known that there is none: go on as where there never was.
-            return await self._journaled(code, held, journaled, told)
+            return await self._journaled(code, lease, journaled, context)
         self._catalog.save_shapes()
-        await self._uses.count(feed, code, outcome, recorder)
+        await self._uses.count(linked, code, outcome, recorder)
         clock.split(sandbox_ms=outcome.guest_s, upstream_ms=outcome.waiting_s)
-        saved = await save_overflow(outcome, keeping, max_chars=self._limits.reply_chars)
-        notes = (*held.notes, *_replayed(told.replay), *_rehearsed(told.rehearsal))
-        return self._shape(feed.plan, outcome, tier, calls, clock, saved, notes)
+        saved = await save_overflow(outcome, artifacts, max_chars=self._limits.reply_chars)
+        notes = (*lease.notes, *_replayed(context.replay), *_rehearsed(context.dry_run_log))
+        return self._shape(linked.plan, outcome, tier, calls, clock, saved, notes)
 
-    async def _checked(self, code: str, held: Held, clock: "_Clock") -> tuple[Feed, Tier]:
+    async def _checked(
+        self, code: str, lease: SessionLease, clock: "_Clock"
+    ) -> tuple[LinkedProgram, Tier]:
         """Return code as it is run, and where; nothing has happened yet.
 
         Raises:
@@ -240,67 +246,67 @@ class Runtime:
         """
         plan = await self._plan(code)
         clock.lap("plan_ms")
-        feed = await self._feeder.feed(plan)
-        bound = held.info.bindings
-        feed = await self._examiner.prepare(feed, bound)
+        linked = await self._linker.link(plan)
+        bound = lease.info.bindings
+        linked = await self._examiner.prepare(linked, bound)
         clock.lap("connect_ms")
-        needs_cpython = held.info.tier == "cpython" and held.state is not None
-        tier, findings = await self._examiner.examine(feed, bound, needs_cpython=needs_cpython)
+        needs_cpython = lease.info.tier == "cpython" and lease.state is not None
+        tier, findings = await self._examiner.examine(linked, bound, needs_cpython=needs_cpython)
         clock.lap("check_ms")
         if findings:
-            missed = self._examiner.missed(feed)
-            told = [replace(each, message=as_written(each.message)) for each in findings]
-            text = report.rejection_text(told, plan.source, missed=missed)
+            missed = self._examiner.missed(linked)
+            context = [replace(each, message=as_written(each.message)) for each in findings]
+            text = report.rejection_text(context, plan.source, missed=missed)
             raise CodeRejected(text, line=findings[0].line)
-        return feed, tier
+        return linked, tier
 
     def _calls(  # all that a call may meet
         self,
-        plan: Plan,
-        held: Held,
+        plan: ProgramPlan,
+        lease: SessionLease,
         journaled: JournaledRun,
-        told: "_Told",
-        guard: Guard,
-        keeping: Keeping,
+        context: "RunContext",
+        guard: CallGuard,
+        artifacts: RunArtifacts,
     ) -> Calls:
-        sources = [as_written(held.info.bindings.source()), as_written(plan.source)]
+        sources = [as_written(lease.info.bindings.source()), as_written(plan.source)]
         return Calls(
             self._answerers,
             journaled,
-            told.on_progress,
-            origin=told.origin,
-            keeping=keeping,
+            context.on_progress,
+            origin=context.origin,
+            artifacts=artifacts,
             definition_of=partial(definition_in, sources),
             guard=guard,
-            concealing=Concealing(self._trust.privacy),
-            following=self._following(held),
-            rehearsal=told.rehearsal,
-            replay=told.replay,
+            privacy_border=PrivacyBorder(self._trust.privacy),
+            taint_tracker=self._taint_tracker(lease),
+            dry_run_log=context.dry_run_log,
+            replay=context.replay,
         )
 
-    def _following(self, held: Held) -> Following:
-        has_state = held.state is not None
-        taint = self._taints.of(held.info.name, has_state=has_state)
-        return Following(taint, self._taints.untrusted)
+    def _taint_tracker(self, lease: SessionLease) -> TaintTracker:
+        has_state = lease.state is not None
+        taint = self._taints.of(lease.info.name, has_state=has_state)
+        return TaintTracker(taint, self._taints.untrusted)
 
-    def _guard(self, journaled: JournaledRun, told: "_Told") -> Guard:
+    def _guard(self, journaled: JournaledRun, context: "RunContext") -> CallGuard:
         """Return who decides about calls.
 
         Raises:
             CodeRejected: The rules cannot be read: nothing is allowed until they can.
         """
         try:
-            policy = self._trust.rules.policy(told.origin.client)
+            policy = self._trust.rules.policy(context.origin.client)
         except ConfigError as error:
             raise CodeRejected(f"Nothing was run. {error}") from error
-        first = told.replay.first if told.replay else journaled.id
+        first = context.replay.first if context.replay else journaled.id
         run = RunFacts(
-            first=first, attempt=journaled.id, origin=told.origin, scope=self._trust.scope
+            first=first, attempt=journaled.id, origin=context.origin, scope=self._trust.scope
         )
-        run = replace(run, made=told.replay.made) if told.replay else run
-        return Guard(policy, self._trust.approvals, run, journaled.decide)
+        run = replace(run, made=context.replay.made) if context.replay else run
+        return CallGuard(policy, self._trust.approvals, run, journaled.decide)
 
-    async def _plan(self, code: str) -> Plan:
+    async def _plan(self, code: str) -> ProgramPlan:
         """Read the code: beside the event loop where it is so long that others would wait."""
         plan = partial(make_plan, code, max_bytes=self._limits.code_bytes)
         if len(code) < _LONG_CODE:
@@ -317,15 +323,15 @@ class Runtime:
 
     def _shape(  # noqa: PLR0913  # all that is known of a run
         self,
-        plan: Plan,
+        plan: ProgramPlan,
         outcome: GuestOutcome,
         tier: Tier,
         calls: Calls,
         clock: "_Clock",
-        saved: Saved,
+        saved: SavedOverflow,
         notes: tuple[str, ...],
-    ) -> RunResult:
-        counts, waits = calls.tally.counts(), (*calls.waits, *calls.concealing.notes, *notes)
+    ) -> RunReport:
+        counts, waits = calls.tally.counts(), (*calls.waits, *calls.privacy_border.notes, *notes)
         if outcome.failure is not None:
             outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure
@@ -345,7 +351,7 @@ class Runtime:
             )
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
-        return RunResult(
+        return RunReport(
             success=failure is None,
             text=text,
             output=outcome.output,
@@ -359,33 +365,33 @@ class Runtime:
         )
 
 
-def _named(failure: Failure) -> Failure:
+def _named(failure: GuestFailure) -> GuestFailure:
     """Return a failure that names modules as the program did."""
     message, traceback = as_written(failure.message), as_written(failure.traceback)
     return replace(failure, message=message, traceback=traceback)
 
 
-def _rejected(rejection: CodeRejected, times: Times, notes: Iterable[str]) -> RunResult:
+def _rejected(rejection: CodeRejected, times: Times, notes: Iterable[str]) -> RunReport:
     text = report.with_notes(str(rejection), notes)
     error = RunFailure(kind="rejected", message=text, line=rejection.line)
-    return RunResult(success=False, text=text, error=error, times=times)
+    return RunReport(success=False, text=text, error=error, times=times)
 
 
-def _crashed(text: str, times: Times) -> RunResult:
+def _crashed(text: str, times: Times) -> RunReport:
     error = RunFailure(kind="crash", message=text)
-    return RunResult(success=False, text=text, error=error, times=times)
+    return RunReport(success=False, text=text, error=error, times=times)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class RunContext:
     """Which run it is, who asked for it, and whom to tell of it."""
 
     run_id: str
     origin: Origin
-    on_progress: OnProgress
-    ask: Ask | None
+    on_progress: OnRunProgress
+    ask: Elicitor | None
     replay: Replay | None = None
-    rehearsal: Rehearsal | None = None
+    dry_run_log: DryRun | None = None
 
 
 def _replayed(replay: Replay | None) -> Iterable[str]:
@@ -398,9 +404,9 @@ def _replayed(replay: Replay | None) -> Iterable[str]:
             yield f"The first time it also made {call}, which was not asked for again."
 
 
-def _rehearsed(rehearsal: Rehearsal | None) -> Iterable[str]:
-    if rehearsal is not None:
-        yield rehearsal.text()
+def _rehearsed(dry_run_log: DryRun | None) -> Iterable[str]:
+    if dry_run_log is not None:
+        yield dry_run_log.text()
 
 
 class _Clock:

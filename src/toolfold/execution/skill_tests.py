@@ -11,19 +11,19 @@ from toolfold.catalog.names import as_written
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import NotFound
+from toolfold.execution.analysis.plan import make_plan
 from toolfold.execution.calls import SHOW
-from toolfold.execution.checking.plan import make_plan
+from toolfold.execution.executor import modules
 from toolfold.execution.overflow import render
-from toolfold.execution.skills.feed import Feed, Feeder, run_feed
-from toolfold.execution.skills.recording import Replay
-from toolfold.execution.stage import modules
+from toolfold.execution.skills.linker import LinkedProgram, SkillLinker, run_linked
+from toolfold.execution.skills.recorder import RecordedAnswers
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.jsontypes import JsonObject
 from toolfold.sandbox.sandbox import GuestModule, GuestOutcome, Modules
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill
 
-_MOST_LINES: Final = 20
+_MAX_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class SkillTests:
             NotFound: There is no such skill, or it was never recorded.
         """
         skill = self._library.find(name)
-        kept = self._library.book.recording(self._library.root_of(skill), skill.name)
+        kept = self._library.skill_store.recording(self._library.root_of(skill), skill.name)
         if kept is None:
             raise NotFound(
                 f"Nothing is recorded of the skill {name!r}: a run that uses it and ends well is, "
@@ -73,24 +73,26 @@ class SkillTests:
     async def _differences(self, recording: JsonObject) -> tuple[list[str], list[Any]]:
         code, calls = str(recording["code"]), _calls_of(recording)
         plan = make_plan(code, max_bytes=self._limits.code_bytes)
-        feeder = Feeder(self._library, max_bytes=self._limits.code_bytes)
-        feed = await feeder.feed(plan)
-        if feed.findings:
-            return [each.message for each in feed.findings], calls
-        feed = feed.resolved(_Recorded(self._catalog, calls))
-        replay = Replay(calls)
-        outcome = await self._run(feed, replay, calls)
+        linker = SkillLinker(self._library, max_bytes=self._limits.code_bytes)
+        linked = await linker.link(plan)
+        if linked.findings:
+            return [each.message for each in linked.findings], calls
+        linked = linked.resolved(_Recorded(self._catalog, calls))
+        replay = RecordedAnswers(calls)
+        outcome = await self._run(linked, replay, calls)
         return list(_compared(recording, outcome, replay)), calls
 
-    async def _run(self, feed: Feed, replay: Replay, calls: list[Any]) -> GuestOutcome:
+    async def _run(
+        self, linked: LinkedProgram, replay: RecordedAnswers, calls: list[Any]
+    ) -> GuestOutcome:
         known = self._catalog.spellings
-        chosen: set[Tier] = {self._tiers.choose(plan, known) for plan in feed.plans}
+        chosen: set[Tier] = {self._tiers.choose(plan, known) for plan in linked.plans}
         sandbox = self._tiers.sandbox("cpython" if "cpython" in chosen else "monty")
         offered = with_recorded(modules(self._catalog), calls)
         aliases = {str(each["tool"]) for each in calls if "." not in str(each["tool"])}
         async with sandbox.open(offered, frozenset({SHOW, *aliases})) as session:
             clock = PausableClock(self._limits.wall_time_s)
-            return await run_feed(session, feed, replay.call, clock)
+            return await run_linked(session, linked, replay.call, clock)
 
 
 class _Recorded:
@@ -134,7 +136,7 @@ def _calls_of(recording: Mapping[str, Any]) -> list[Any]:
     return list(recording["calls"])
 
 
-def _compared(recording: JsonObject, outcome: GuestOutcome, replay: Replay) -> Any:
+def _compared(recording: JsonObject, outcome: GuestOutcome, replay: RecordedAnswers) -> Any:
     """Yield what is not as it was."""
     if replay.difference:
         yield replay.difference
@@ -153,7 +155,7 @@ def _compared(recording: JsonObject, outcome: GuestOutcome, replay: Replay) -> A
             lines = difflib.unified_diff(
                 then.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1
             )
-            shown = "\n".join(f"    {line[:200]}" for line in list(lines)[2:_MOST_LINES])
+            shown = "\n".join(f"    {line[:200]}" for line in list(lines)[2:_MAX_LINES])
             yield f"the {what} is another:\n{shown}"
 
 
@@ -161,7 +163,7 @@ def _text(value: Any) -> str:
     return render(value) if isinstance(value, str) else json.dumps(value, indent=1)
 
 
-def told(test: SkillTest, skill: Skill) -> str:
+def test_report(test: SkillTest, skill: Skill) -> str:
     """Return what came of a test, for a person to read."""
     changed = "; the skill has changed since the recording" if test.has_changed else ""
     if not test.differences:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Final, Literal, Protocol
 
 from toolfold.errors import CodeRejected, RunCrashed
-from toolfold.execution.checking.advice import AVAILABLE
-from toolfold.execution.checking.gaps import MISSING_BUILTINS
-from toolfold.execution.checking.plan import Plan
-from toolfold.sandbox.sandbox import Failure, Sandbox
+from toolfold.execution.analysis.advice import AVAILABLE
+from toolfold.execution.analysis.gaps import MISSING_BUILTINS
+from toolfold.execution.analysis.plan import ProgramPlan
+from toolfold.sandbox.sandbox import GuestFailure, Sandbox
 
 Tier = Literal["monty", "cpython"]
 
@@ -48,7 +48,7 @@ class Tiers:
         """Whether walls of the kernel stand around Monty as well."""
         return getattr(self._monty, "binary", None) is not None
 
-    def missed(self, plan: Plan, tool_modules: Iterable[str]) -> str | None:
+    def missed(self, plan: ProgramPlan, tool_modules: Iterable[str]) -> str | None:
         """Say why a program that needs CPython cannot have it; None if it can, or may not."""
         cpython = self._cpython
         if cpython is None or not self._needs_cpython(plan, frozenset(tool_modules)):
@@ -79,7 +79,7 @@ class Tiers:
             return self._cpython
         return self._monty
 
-    def choose(self, plan: Plan, tool_modules: Iterable[str]) -> Tier:
+    def choose(self, plan: ProgramPlan, tool_modules: Iterable[str]) -> Tier:
         """Return the tier for a program, as far as its text tells.
 
         Raises:
@@ -93,7 +93,7 @@ class Tiers:
             return "cpython"
         return "monty"
 
-    def may_try_again(self, tier: Tier, failure: Failure | None) -> bool:
+    def may_try_again(self, tier: Tier, failure: GuestFailure | None) -> bool:
         """Whether a program that failed, having called nothing, may do better on CPython."""
         return (
             tier == "monty"
@@ -102,7 +102,7 @@ class Tiers:
             and failure.kind in _WORTH_ANOTHER_TRY
         )
 
-    def _needs_cpython(self, plan: Plan, tool_modules: frozenset[str]) -> bool:
+    def _needs_cpython(self, plan: ProgramPlan, tool_modules: frozenset[str]) -> bool:
         elsewhere = (sys.stdlib_module_names | self.packages) - set(AVAILABLE) - tool_modules
         return (
             bool(plan.unsupported)

@@ -13,10 +13,10 @@ from toolfold.journal.ledger import (
     Account,
     KnownDefinitions,
     ServerDefinitions,
-    Use,
+    ToolUse,
     read_definitions,
 )
-from toolfold.journal.runs import CALLS_BITS, Kind
+from toolfold.journal.runs import CALLS_BITS, RunKind
 from toolfold.journal.texts import answer_text, code_text, tool_text
 from toolfold.tokens import count_tokens
 
@@ -55,7 +55,7 @@ class _Run(NamedTuple):
     request: str
     project: str
     process: int
-    kind: Kind
+    kind: RunKind
     listings: str
     shown: str
 
@@ -116,10 +116,10 @@ def _account(
     servers: "_Servers",
     known: KnownDefinitions,
 ) -> Account:
-    used: dict[str, Use] = {}
+    used: dict[str, ToolUse] = {}
     calls = run.number << CALLS_BITS, run.number + 1 << CALLS_BITS
     for key, tool in connection.execute(_CALLS, calls).fetchall():
-        used[tool] = used.get(tool, Use()).plus(tokens.of_call(key))
+        used[tool] = used.get(tool, ToolUse()).plus(tokens.of_call(key))
     written, read = tokens.of_run(run.number)
     direct = sum(use.tokens for use in used.values())
     sent = read if run.kind == "hook" else written + read

@@ -6,14 +6,14 @@ from typing import Final, Literal
 
 from toolfold.journal.runs import CALLS_BITS
 
-Action = Literal["allow", "ask", "deny", "approved", "rejected", "expired"]
+DecidedAction = Literal["allow", "ask", "deny", "approved", "rejected", "expired"]
 """What a rule says of a call, and what became of a question."""
 
 _MASK: Final = (1 << CALLS_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionEvent:
     """That a rule, or somebody, decided about a call."""
 
     position: int
@@ -23,7 +23,7 @@ class Decided:
     rule: str
     """The rule, as it stands in the policy."""
 
-    action: Action
+    action: DecidedAction
     by: str
     """Who: `policy`, `user`, the name of a key."""
 
@@ -35,7 +35,7 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revealed:
+class RevealEvent:
     """That an upstream, or the user, saw personal data: of which kind, how many. Never what."""
 
     position: int
@@ -58,14 +58,14 @@ REVEAL: Final = _insert("reveals", 6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class TimedDecision:
     """A decision or a reveal, and when it was."""
 
-    what: Decided | Revealed
+    what: DecisionEvent | RevealEvent
     at: float
 
 
-def happened(connection: sqlite3.Connection, run_id: str) -> list[Happened]:
+def happened(connection: sqlite3.Connection, run_id: str) -> list[TimedDecision]:
     """Return what was decided and revealed in a run, in the order in which it was."""
     found = connection.execute("SELECT number FROM beginnings WHERE id = ?", (run_id,)).fetchone()
     if found is None:
@@ -73,8 +73,8 @@ def happened(connection: sqlite3.Connection, run_id: str) -> list[Happened]:
     first = found[0] << CALLS_BITS
     keys = first, first | _MASK
     decided = [
-        Happened(
-            what=Decided(position=place, tool=tool, rule=rule, action=action, by=by,
+        TimedDecision(
+            what=DecisionEvent(position=place, tool=tool, rule=rule, action=action, by=by,
                          arguments_sha256=sha256),
             at=at,
         )
@@ -84,7 +84,9 @@ def happened(connection: sqlite3.Connection, run_id: str) -> list[Happened]:
         )
     ]  # fmt: skip
     revealed = [
-        Happened(what=Revealed(position=place, upstream=upstream, kind=kind, count=count), at=at)
+        TimedDecision(
+            what=RevealEvent(position=place, upstream=upstream, kind=kind, count=count), at=at
+        )
         for place, upstream, kind, count, at in connection.execute(
             "SELECT position, upstream, kind, count, at"
             " FROM reveals WHERE id BETWEEN ? AND ? ORDER BY id",

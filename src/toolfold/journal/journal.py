@@ -21,20 +21,20 @@ from toolfold.config.database import is_damage
 from toolfold.config.locks import try_lock
 from toolfold.config.processes import is_alive_since
 from toolfold.errors import NotFound, StoreError
-from toolfold.journal.books import Books
-from toolfold.journal.decisions import DECIDE, Decided
-from toolfold.journal.journaled import JournaledRun, RunWriter
-from toolfold.journal.kept import decision_row, name_kept, own_number, text_kept
-from toolfold.journal.pruning import prune
+from toolfold.journal.decisions import DECIDE, DecisionEvent
+from toolfold.journal.ledger_writer import LedgerWriter
+from toolfold.journal.prune import prune
 from toolfold.journal.replay import Recorded, read_recorded
-from toolfold.journal.rows import Place, Row, RowWriter
+from toolfold.journal.row_values import decision_row, name_kept, own_number, text_kept
+from toolfold.journal.rows import Row, RowWriter, RunLocation
+from toolfold.journal.run_writer import JournaledRun, RunWriter
 from toolfold.journal.runs import (
     ANYWHERE,
     WRITTEN,
-    Kind,
     Origin,
     Run,
-    Start,
+    RunKind,
+    RunStart,
     find,
     find_following,
     find_latest,
@@ -81,7 +81,7 @@ class Journal:
         self._code_bytes = code_bytes
         self._clock = clock
         self._rows = RowWriter(path, clock=clock)
-        self._books = Books(path)
+        self._ledger_writer = LedgerWriter(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
         self._active: set[str] = set()
 
@@ -92,7 +92,7 @@ class Journal:
         try:
             yield
         finally:
-            self._books.settle()
+            self._ledger_writer.settle()
             self._rows.close()
 
     @asynccontextmanager
@@ -114,8 +114,8 @@ class Journal:
         while True:
             await anyio.sleep(_FLUSH_S)
             self._rows.catch_up()
-            if not self._books.is_empty:
-                await anyio.to_thread.run_sync(self._books.settle)
+            if not self._ledger_writer.is_empty:
+                await anyio.to_thread.run_sync(self._ledger_writer.settle)
 
     async def _keep_pruned(self) -> None:
         while True:
@@ -149,8 +149,8 @@ class Journal:
         origin: Origin,
         code: str,
         *,
-        kind: Kind = "code",
-        start: Start = ANYWHERE,
+        kind: RunKind = "code",
+        start: RunStart = ANYWHERE,
         run_id: str = "",
     ) -> "JournaledRun":
         """Write down that a run begins, under a new id unless it has one already."""
@@ -160,11 +160,11 @@ class Journal:
         kept = text_kept(code, self._code_bytes)
         row = (run_id, now, *asked, os.getpid(), kind, *kept, *start)
         self._rows.follow()
-        place = Place()
+        place = RunLocation()
         self._rows.write(Row(place, _BEGIN, row))
         if kept[2] is not None and kind in WRITTEN:
-            self._books.count(place, own_number, "written", code_text(code))
-        writer = RunWriter(place, self._rows, self._books)
+            self._ledger_writer.count(place, own_number, "written", code_text(code))
+        writer = RunWriter(place, self._rows, self._ledger_writer)
         self._active.add(run_id)
         ended = partial(self._active.discard, run_id)
         return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
@@ -204,7 +204,7 @@ class Journal:
         """
         return self._read(run_id, find_following)
 
-    def decide(self, run_id: str, decided: Decided) -> None:
+    def decide(self, run_id: str, decided: DecisionEvent) -> None:
         """Write what was decided about a run, in whichever process that is.
 
         Raises:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from toolfold.journal.runs import Kind
+from toolfold.journal.runs import RunKind
 from toolfold.journal.texts import call_text, compact
 from toolfold.jsontypes import JsonObject
 from toolfold.tokens import count_tokens
 
 _FETCH_RESULTS: Final = 5
 
-PASSED_AS_IT_IS: Final[frozenset[Kind]] = frozenset({"direct", "request", "reveal"})
+PASSED_AS_IT_IS: Final[frozenset[RunKind]] = frozenset({"direct", "request", "reveal"})
 """The kinds of runs that are one call at most, made by the model, a program or the user itself."""
 
 
@@ -40,15 +40,15 @@ class ServerDefinitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class ToolUse:
     """What one tool was called for: how often, and the tokens of its calls and answers."""
 
     calls: int = 0
     tokens: int = 0
 
-    def plus(self, tokens: int) -> "Use":
+    def plus(self, tokens: int) -> "ToolUse":
         """Return it with one more call."""
-        return Use(calls=self.calls + 1, tokens=self.tokens + tokens)
+        return ToolUse(calls=self.calls + 1, tokens=self.tokens + tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Account:
     at: float
     door: str
     project: str
-    kind: Kind
+    kind: RunKind
     shown: int
     """Our own definitions, with the first run of a conversation."""
 
@@ -75,7 +75,7 @@ class Account:
     deferred: int
     """The same where clients defer them: names, and what calls needed fetched."""
 
-    tools: Mapping[str, Use] = field(default_factory=dict)
+    tools: Mapping[str, ToolUse] = field(default_factory=dict)
     """By path."""
 
     @property
@@ -115,7 +115,7 @@ class KnownDefinitions:
         return tokens
 
     def direct(
-        self, servers: Iterable[ServerDefinitions], used: Mapping[str, Use], kind: Kind
+        self, servers: Iterable[ServerDefinitions], used: Mapping[str, ToolUse], kind: RunKind
     ) -> tuple[int, int]:
         """Return what definitions would cost now: all loaded, and deferred.
 
@@ -144,7 +144,7 @@ class KnownDefinitions:
 
 
 def _offered(
-    servers: Iterable[ServerDefinitions], used: Mapping[str, Use]
+    servers: Iterable[ServerDefinitions], used: Mapping[str, ToolUse]
 ) -> Iterator[tuple[str, Definition]]:
     for server in servers:
         if not server.is_built_in or not used.keys().isdisjoint(server.tools):
@@ -208,17 +208,17 @@ def sums(accounts: Sequence[Account]) -> Sums:
     )
 
 
-def uses(accounts: Iterable[Account], *, by_server: bool) -> dict[str, Use]:
+def uses(accounts: Iterable[Account], *, by_server: bool) -> dict[str, ToolUse]:
     """Return what each tool, or the tools of each server, were called for; most tokens first.
 
     Only calls that runs and hooks made: what a model or a program calls by itself passes as it is.
     """
-    found: dict[str, Use] = {}
+    found: dict[str, ToolUse] = {}
     for account in accounts:
         if account.kind in PASSED_AS_IT_IS:
             continue
         for path, use in account.tools.items():
             name = path.partition(".")[0] if by_server else path
-            known = found.get(name, Use())
-            found[name] = Use(calls=known.calls + use.calls, tokens=known.tokens + use.tokens)
+            known = found.get(name, ToolUse())
+            found[name] = ToolUse(calls=known.calls + use.calls, tokens=known.tokens + use.tokens)
     return dict(sorted(found.items(), key=lambda each: -each[1].tokens))

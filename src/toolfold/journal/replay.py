@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from toolfold.errors import NotFound, RunError, ToolFailed, UpstreamError, UpstreamTimedOut
-from toolfold.journal.packing import unpack
+from toolfold.journal.answer_codec import unpack
 from toolfold.journal.runs import CALLS_BITS, RESUMABLE, Call, Run, find
 from toolfold.jsontypes import JsonObject
 
-Decision = Literal["ask", "repeat", "skip"]
+DoubtDecision = Literal["ask", "repeat", "skip"]
 """What becomes of a call in doubt that may not be repeated without harm."""
 
 _SHOWN_CHARS: Final = 300
-_MOST_ATTEMPTS: Final = 1_000
+_MAX_ATTEMPTS: Final = 1_000
 _NOWHERE: Final = -1
 _CLOCK_SLACK_S: Final = 0.002  # a call ends a moment after its answer is there
 
@@ -31,7 +31,7 @@ _encode: Final = json.JSONEncoder(
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UncertainCall:
     """A call that was under way when an attempt ended: it may have happened."""
 
     position: int
@@ -54,7 +54,7 @@ class Recorded:
     """The id of the first attempt."""
     calls: dict[int, Call] = field(default_factory=dict)
     wholes: dict[int, str] = field(default_factory=dict)
-    doubts: dict[int, Doubt] = field(default_factory=dict)
+    doubts: dict[int, UncertainCall] = field(default_factory=dict)
     hashes: dict[int, str | None] = field(default_factory=dict)
     readings: list[float] = field(default_factory=list)
 
@@ -89,9 +89,9 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
     """
     found = [find(connection, run_id)]
     while earlier := found[0].start.resumes:
-        if len(found) >= _MOST_ATTEMPTS:  # what the first ones did must not be forgotten
+        if len(found) >= _MAX_ATTEMPTS:  # what the first ones did must not be forgotten
             raise NotFound(
-                f"The run {run_id} was gone on with {_MOST_ATTEMPTS} times; it cannot be again."
+                f"The run {run_id} was gone on with {_MAX_ATTEMPTS} times; it cannot be again."
             )
         found.insert(0, find(connection, earlier))
     return found
@@ -110,7 +110,7 @@ def _add(recorded: Recorded, connection: sqlite3.Connection, attempt: Run) -> No
         "SELECT number FROM beginnings WHERE id = ?", (attempt.id,)
     ).fetchone()[0]
     hashes = {each: dict(rows(each, "arguments_sha256")) for each in ("intents", "calls")}
-    intents = [Doubt(*row) for row in rows("intents", "tool, arguments")]
+    intents = [UncertainCall(*row) for row in rows("intents", "tool, arguments")]
     known = hashes["intents"] | hashes["calls"]
     made = {each.position: _alike(each, known) for each in intents}
     made |= {call.position: _alike(_doubt(call), known) for call in attempt.calls}
@@ -150,7 +150,7 @@ class Replay:
     Else their order was a matter of time: there each is answered by the first of its like.
     """
 
-    def __init__(self, recorded: Recorded, *, decision: Decision = "ask") -> None:
+    def __init__(self, recorded: Recorded, *, decision: DoubtDecision = "ask") -> None:
         self.run = recorded.run
         self.first = recorded.first
         self.answered = 0
@@ -161,11 +161,11 @@ class Replay:
         self._left = _by_likeness(recorded) if _overlap(recorded.calls.values()) else None
 
     @property
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[UncertainCall]:
         """The calls that were under way when an attempt ended."""
         return list(self._recorded.doubts.values())
 
-    def open_doubts(self, may_repeat: Callable[[str], bool]) -> list[Doubt]:
+    def open_doubts(self, may_repeat: Callable[[str], bool]) -> list[UncertainCall]:
         """Return the calls in doubt about which the user must decide."""
         if self._decision != "ask":
             return []
@@ -178,7 +178,7 @@ class Replay:
             each.tool == tool for each in recorded.doubts.values()
         )
 
-    def left_over(self) -> list[Doubt]:
+    def left_over(self) -> list[UncertainCall]:
         """Return the calls that were made and not asked for again."""
         return [
             _described(self._recorded, position)
@@ -208,8 +208,9 @@ class Replay:
             if is_reading:
                 return None
             raise RunError(
-                f"The run cannot be resumed: what {Doubt(place, tool, call.arguments.head)} "
-                "answered was too large to be kept."
+                "The run cannot be resumed: what "
+                f"{UncertainCall(place, tool, call.arguments.head)} answered was too large to be "
+                "kept."
             )
         self.answered += 1
         if whole is not None:
@@ -228,8 +229,8 @@ class Replay:
             if _likeness(tool, text) != _likeness_at(recorded, position):
                 raise RunError(
                     f"The run cannot be resumed: the first time it made {was}; now it would make "
-                    f"{Doubt(position, tool, text)}. Nothing more was called. What it did before "
-                    f"is in `toolfold runs {self.run.id}`."
+                    f"{UncertainCall(position, tool, text)}. Nothing more was called. What it did "
+                    f"before is in `toolfold runs {self.run.id}`."
                 )
         return position
 
@@ -270,21 +271,21 @@ def _likeness(tool: str, arguments: str) -> str:
 
 def _likeness_at(recorded: Recorded, place: int) -> str:
     was = _described(recorded, place)
-    return _alike(Doubt(place, was.tool, was.arguments), recorded.hashes)
+    return _alike(UncertainCall(place, was.tool, was.arguments), recorded.hashes)
 
 
-def _alike(call: Doubt, hashes: Mapping[int, str | None]) -> str:
+def _alike(call: UncertainCall, hashes: Mapping[int, str | None]) -> str:
     digest = hashes.get(call.position)
     return f"{call.tool} {digest}" if digest else _likeness(call.tool, call.arguments)
 
 
-def _described(recorded: Recorded, place: int) -> Doubt:
+def _described(recorded: Recorded, place: int) -> UncertainCall:
     call = recorded.calls.get(place)
     return recorded.doubts[place] if call is None else _doubt(call)
 
 
-def _doubt(call: Call) -> Doubt:
-    return Doubt(call.position, call.tool, call.arguments.head)
+def _doubt(call: Call) -> UncertainCall:
+    return UncertainCall(call.position, call.tool, call.arguments.head)
 
 
 @dataclass(frozen=True, slots=True)

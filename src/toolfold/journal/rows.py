@@ -27,12 +27,12 @@ _log = logging.getLogger(__name__)
 _MINUTE_S: Final = 60.0
 _SHORT_PATIENCE_S: Final = 0.1  # every run of the process waits meanwhile
 _LAST_PATIENCE_S: Final = 1.0
-_MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
+_MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 _ROW_BYTES: Final = 200
 
 
 @dataclass(slots=True)
-class Place:
+class RunLocation:
     """Where a run is written down: in which file, and under which number. Nowhere until it is."""
 
     opened: Opened | None = None
@@ -43,7 +43,7 @@ class Place:
 class Row:
     """One row of a run. Its key depends on the number that the first row of the run gets."""
 
-    place: Place
+    place: RunLocation
     statement: str
     values: tuple[object, ...]
     key: Callable[[int], int] | None = None
@@ -123,9 +123,9 @@ class RowWriter:
 
     def hold(self, row: Row) -> None:
         """Have a row written together with the next one."""
-        if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
+        if self._waiting_bytes + row.size > _MAX_WAITING_BYTES:
             self.flush()
-        if self._waiting_bytes + row.size > _MOST_WAITING_BYTES:
+        if self._waiting_bytes + row.size > _MAX_WAITING_BYTES:
             self._miss("too many rows wait for it")
             return
         self._waiting.append(row)

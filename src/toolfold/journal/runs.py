@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from toolfold.catalog.definitions import Listing
+from toolfold.catalog.definitions import DefinitionText
 from toolfold.errors import NotFound
 
-Outcome = Literal["ok", "failed", "unknown"]
-Kind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal"]
+CallOutcome = Literal["ok", "failed", "unknown"]
+RunKind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal"]
 """What a run was: guest code; a dry run of that; a pinned tool, called by the model itself; a tool,
 called by a program; notes that a hook put before the model; personal data shown to the user."""
 
-WRITTEN: Final[frozenset[Kind]] = frozenset({"code", "rehearsal"})
+WRITTEN: Final[frozenset[RunKind]] = frozenset({"code", "rehearsal"})
 """The kinds whose code the model wrote."""
 
 CALLS_BITS: Final = 32
@@ -50,11 +50,11 @@ class Origin:
     """The client's own id of the request."""
 
     project: str = ""
-    shown: Listing | None = field(default=None, compare=False)
+    shown: DefinitionText | None = field(default=None, compare=False)
     """The definitions of ours that the model saw."""
 
 
-class Start(NamedTuple):
+class RunStart(NamedTuple):
     """With what a run begins."""
 
     session: str = ""
@@ -64,14 +64,14 @@ class Start(NamedTuple):
     """The id of the run that it goes on with."""
 
 
-ANYWHERE: Final = Start()
+ANYWHERE: Final = RunStart()
 
 RESUMABLE: Final = frozenset({"approval", "cancelled", "crash", "timeout"})
 """How runs may have ended that can be gone on with, beside those that have no end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """How far a run has said to be."""
 
     done: float
@@ -101,7 +101,7 @@ class Call:
     """From 1, in the order in which the calls of the run began."""
 
     tool: str
-    outcome: Outcome
+    outcome: CallOutcome
     """`unknown` if it was given up while the tool worked: it may have happened."""
 
     arguments: Text
@@ -114,7 +114,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunEnding:
     """How a run ended."""
 
     at: float
@@ -134,14 +134,14 @@ class Run:
     process: int
     """The id of the process that ran it."""
 
-    kind: Kind
-    start: Start = ANYWHERE
+    kind: RunKind
+    start: RunStart = ANYWHERE
 
     code: Text
     began_at: float
-    ending: Ending | None
+    ending: RunEnding | None
     call_count: int
-    progress: Progress | None = None
+    progress: RunProgress | None = None
     calls: tuple[Call, ...] = ()
     """In the order in which they began; empty where runs are listed."""
 
@@ -216,14 +216,16 @@ def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
         origin=Origin(client=client, request=request, project=project),
         process=process,
         kind=kind,
-        start=Start(session, generation, resumes),
+        start=RunStart(session, generation, resumes),
         code=Text(head=code, size_bytes=code_bytes),
         began_at=began_at,
         ending=None
         if ended_at is None
-        else Ending(at=ended_at, failure=failure, reply=Text(head=reply, size_bytes=reply_bytes)),
+        else RunEnding(
+            at=ended_at, failure=failure, reply=Text(head=reply, size_bytes=reply_bytes)
+        ),
         call_count=call_count,
-        progress=None if done is None else Progress(done=done, total=total, note=note),
+        progress=None if done is None else RunProgress(done=done, total=total, note=note),
         calls=calls,
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from toolfold.config import database
-from toolfold.config.database import PATIENCE_S, Identity, Opened, Schema
+from toolfold.config.database import PATIENCE_S, DatabaseSchema, Identity, Opened
 from toolfold.errors import StoreError
 from toolfold.journal.audit.chain import AUDITED, prepare, trigger
 from toolfold.journal.audit.head import SUFFIX
@@ -166,7 +166,7 @@ _STEPS: Final = (
 RESUMING: Final = ("intents", "wholes", "clocks")
 """The tables that are for runs which did not come to their own end."""
 
-_SCHEMA: Final = Schema("the journal", _APPLICATION_ID, _STEPS, prepare, (SUFFIX,))
+_SCHEMA: Final = DatabaseSchema("the journal", _APPLICATION_ID, _STEPS, prepare, (SUFFIX,))
 
 
 def open_for_writing(

@@ -16,7 +16,7 @@ _SECTION = re.compile(r"^Raises:$", re.MULTILINE)
 _SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-class Returned(NamedTuple):
+class VerbResult(NamedTuple):
     """What a verb returns, as Python has it."""
 
     type: str
@@ -54,11 +54,11 @@ def input_schema(verb: Verb) -> JsonObject:
 
 
 @cache
-def returned(verb: Verb) -> Returned:
+def returned(verb: Verb) -> VerbResult:
     """Return what a verb returns, in the form that guest code gets it."""
     classes: dict[str, str] = {}
     text = _written(_hints(verb.method)["return"], classes)
-    return Returned(text, tuple(classes.values()))
+    return VerbResult(text, tuple(classes.values()))
 
 
 def _hints(described: Any) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from toolfold.memory.inputs import (
 )
 from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind
 from toolfold.memory.ranking.rank import estimated_quality
-from toolfold.memory.store import Change
+from toolfold.memory.store import NoteChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class StoreInput:
     """What `store` takes, as it was given."""
 
     content: str
@@ -43,10 +43,10 @@ class Given:
     associated: str | Sequence[str] = ()
 
 
-_FIELDS: Final = frozenset(Given.__slots__)
+_FIELDS: Final = frozenset(StoreInput.__slots__)
 
 
-def make_draft(given: Given, *, now: float, zone: tzinfo | None = None) -> Draft:
+def make_draft(given: StoreInput, *, now: float, zone: tzinfo | None = None) -> Draft:
     """Return what is to be remembered; times without a zone are of `zone`.
 
     Raises:
@@ -89,7 +89,7 @@ def make_drafts(notes: object, *, now: float, zone: tzinfo | None = None) -> lis
     return drafts
 
 
-def make_change(given: Mapping[str, Any]) -> Change:
+def make_change(given: Mapping[str, Any]) -> NoteChange:
     """Return what is to be different in a note; what is None or left out stays as it is.
 
     Raises:
@@ -97,7 +97,7 @@ def make_change(given: Mapping[str, Any]) -> Change:
     """
     content, tags, kind = given.get("content"), given.get("tags"), given.get("memory_type")
     metadata, source, quality = given.get("metadata"), given.get("source"), given.get("quality")
-    return Change(
+    return NoteChange(
         content=None if content is None else clean_content(content),
         tags=None if tags is None else clean_tags(tags),
         type=None if kind is None else clean_name(kind, "type"),
@@ -107,15 +107,15 @@ def make_change(given: Mapping[str, Any]) -> Change:
     )
 
 
-def _given(note: object) -> Given:
+def _given(note: object) -> StoreInput:
     if isinstance(note, Mapping):
         if unknown := sorted(map(str, note.keys() - _FIELDS)):
             known = ", ".join(sorted(_FIELDS))
             raise BadInput(f"{unknown[0]!r} is nothing that a note has. It has: {known}.")
         if "content" not in note:
             raise BadInput("The content is missing.")
-        return Given(**note)
-    return Given(content=note)  # type: ignore[arg-type]  # whatever it is, it is checked as content
+        return StoreInput(**note)
+    return StoreInput(content=note)  # type: ignore[arg-type]  # whatever it is, it is checked as content
 
 
 def _quality(given: float | None, content: str) -> float:

@@ -17,13 +17,13 @@ from toolfold.memory.verbs import VERBS, Services, Verb
 
 _log = logging.getLogger(__name__)
 
-_MOST_PLACES: Final = 1_000
+_MAX_PLACES: Final = 1_000
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what it is."""
 
 
-class Place(NamedTuple):
+class RequestContext(NamedTuple):
     """Where a question comes from."""
 
     namespace: str
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     """Whether it speaks for a model: guest code reads only files that the user allows."""
 
 
-MakeServices: TypeAlias = Callable[[Place], Services]
+MakeServices: TypeAlias = Callable[[RequestContext], Services]
 """Makes what serves a place."""
 
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager[MakeServices]]
@@ -49,7 +49,7 @@ class Memories:
     def __init__(self, open_services: OpenServices) -> None:
         self._open = open_services
         self._make: MakeServices | None = None
-        self._services: dict[Place, Services] = {}
+        self._services: dict[RequestContext, Services] = {}
         self._fault = ""
         self._wanted = anyio.Event()
         self._settled = anyio.Event()
@@ -66,7 +66,7 @@ class Memories:
 
     async def call(
         self,
-        place: Place,
+        context: RequestContext,
         path: str,
         arguments: Mapping[str, Json],
         *,
@@ -79,40 +79,40 @@ class Memories:
             BadInput: An argument cannot be used; nothing was changed.
             StoreError: The store cannot be opened, or does not answer.
         """
-        bound = _bind(path, arguments, progress, is_guest=place.is_guest)
-        answer = bound(await self.services(place))
+        bound = _bind(path, arguments, progress, is_guest=context.is_guest)
+        answer = bound(await self.services(context))
         if inspect.isasyncgen(answer):
             return tuple([page async for page in answer])
         return await answer
 
     async def pages(
-        self, place: Place, path: str, arguments: Mapping[str, Json]
+        self, context: RequestContext, path: str, arguments: Mapping[str, Json]
     ) -> AsyncGenerator[Any, None]:
         """Answer a verb page by page; one whose answer is whole gives one page.
 
         Raises:
             ToolfoldError: As `call`.
         """
-        bound = _bind(path, arguments, None, is_guest=place.is_guest)
-        answer = bound(await self.services(place))
+        bound = _bind(path, arguments, None, is_guest=context.is_guest)
+        answer = bound(await self.services(context))
         if inspect.isasyncgen(answer):
             async for page in answer:
                 yield page
         else:
             yield await answer
 
-    async def services(self, place: Place) -> Services:
+    async def services(self, context: RequestContext) -> Services:
         """Return what serves a place.
 
         Raises:
             StoreError: The store cannot be opened.
         """
         make = self._make or await self._opened()
-        if place not in self._services:
-            while len(self._services) >= _MOST_PLACES:
+        if context not in self._services:
+            while len(self._services) >= _MAX_PLACES:
                 del self._services[next(iter(self._services))]
-            self._services[place] = make(place)
-        return self._services[place]
+            self._services[context] = make(context)
+        return self._services[context]
 
     async def _opened(self) -> MakeServices:
         if self._settled.is_set():  # else somebody waits for it already
@@ -160,7 +160,7 @@ def _bind(
     return lambda services: verb.of(services)(**arguments, **told)
 
 
-class _Taken(NamedTuple):
+class _BoundVerb(NamedTuple):
     """What a verb takes from outside."""
 
     signature: inspect.Signature
@@ -168,7 +168,7 @@ class _Taken(NamedTuple):
 
 
 @cache
-def _taken(verb: Verb) -> _Taken:
+def _taken(verb: Verb) -> _BoundVerb:
     _itself, *parameters = inspect.signature(verb.method).parameters.values()
     given = [each for each in parameters if each.name != "progress"]
-    return _Taken(inspect.Signature(given), tells_progress=len(given) < len(parameters))
+    return _BoundVerb(inspect.Signature(given), tells_progress=len(given) < len(parameters))

@@ -7,8 +7,8 @@ from typing import Final
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import Json
-from toolfold.memory.drafts import Given, make_change, make_draft, make_drafts
-from toolfold.memory.finding import Finder, Wish
+from toolfold.memory.drafts import StoreInput, make_change, make_draft, make_drafts
+from toolfold.memory.finder import Finder, SearchRequest
 from toolfold.memory.hashes import check_prefix, shown
 from toolfold.memory.inputs import (
     Moment,
@@ -24,7 +24,6 @@ from toolfold.memory.inputs import (
     clean_query,
     clean_tags,
 )
-from toolfold.memory.meaning import Meaning
 from toolfold.memory.models import (
     DEFAULT_TYPE,
     CompactHealthInfo,
@@ -32,9 +31,10 @@ from toolfold.memory.models import (
     Note,
     TagMatch,
 )
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.ranking.words import STOP_WORDS, telling_words
 from toolfold.memory.store import Filter, Store
-from toolfold.memory.usage import Usage
+from toolfold.memory.usage import UsageCounter
 from toolfold.memory.when.calendar import Calendar
 from toolfold.memory.when.phrases import describe
 
@@ -59,13 +59,13 @@ class Memory:
     def __init__(
         self,
         store: Store,
-        meaning: Meaning,
+        meaning: NoteVectorizer,
         *,
         namespace: str,
         clock: Callable[[], float] = time.time,
         zone: tzinfo | None = None,
         week_start: int = 0,
-        usage: Usage | None = None,
+        usage: UsageCounter | None = None,
     ) -> None:
         self._store = store
         self._usage = usage
@@ -103,7 +103,7 @@ class Memory:
         Raises:
             NotFound: A note that it supersedes or is associated with is not there.
         """
-        given = Given(
+        given = StoreInput(
             content=content,
             tags=tags,
             memory_type=memory_type,
@@ -257,8 +257,8 @@ class Memory:
         if check_limit(page_size, what="page_size") == 0:
             raise BadInput("`page_size` is at least 1.")
         wanted = self._filter(tags, tag_match, memory_type, after, before)
-        wish = _wish(query, wanted, min_score, explain)
-        async for page in self._finder.pages(wish, size=page_size):
+        request = _search_request(query, wanted, min_score, explain)
+        async for page in self._finder.pages(request, size=page_size):
             yield page
 
     async def get(self, hash: str) -> Note:
@@ -400,7 +400,9 @@ class Memory:
         """Return notes, newest first; `total` counts all that pass the filters."""
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         limit, offset = check_limit(limit), check_offset(offset)
-        return await self._finder.newest(Wish(query="", wanted=wanted), limit=limit, offset=offset)
+        return await self._finder.newest(
+            SearchRequest(query="", wanted=wanted), limit=limit, offset=offset
+        )
 
     async def _search(
         self,
@@ -410,11 +412,11 @@ class Memory:
         min_score: float = 0.0,
         explain: bool = False,
     ) -> Sequence[CompactSearchResult]:
-        wishes = [_wish(query, wanted, min_score, explain) for query in queries]
+        wishes = [_search_request(query, wanted, min_score, explain) for query in queries]
         found = await self._finder.find(wishes, limit=check_limit(limit))
         if self._usage is not None:
-            for wish, result in zip(wishes, found, strict=True):
-                if wish.query:
+            for request, result in zip(wishes, found, strict=True):
+                if request.query:
                     best = result.memories[:_BEST_SHOWN]
                     self._usage.shown(self._namespace, (each.hash for each in best))
         return found
@@ -437,9 +439,9 @@ class Memory:
         )
 
 
-def _wish(query: str, wanted: Filter, min_score: float, explain: bool) -> Wish:
+def _search_request(query: str, wanted: Filter, min_score: float, explain: bool) -> SearchRequest:
     query = clean_query(query)
-    return Wish(
+    return SearchRequest(
         query=query,
         wanted=wanted,
         min_score=check_share(min_score, "min_score"),

@@ -46,7 +46,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class NoteChange:
     """What is different in a note from now on. None leaves it as it is."""
 
     content: str | None = None
@@ -79,7 +79,7 @@ class Matches:
     """How many notes match in any respect."""
 
 
-class Listing(NamedTuple):
+class NoteListing(NamedTuple):
     """Notes in order, and how many there are beyond."""
 
     notes: Sequence[Note]
@@ -165,7 +165,7 @@ class Store(Protocol):
         """
 
     async def update(
-        self, namespace: str, hash_prefix: str, change: Change, *, now: float
+        self, namespace: str, hash_prefix: str, change: NoteChange, *, now: float
     ) -> Updated:
         """Change a note and return it; how it was is kept as a version. No change, no version.
 
@@ -191,7 +191,7 @@ class Store(Protocol):
 
     async def newest(
         self, namespace: str, wanted: Filter, *, limit: int, offset: int = 0
-    ) -> Listing:
+    ) -> NoteListing:
         """Return notes that pass a filter, those created last first; `total` counts all."""
 
     async def keys(self, namespace: str, wanted: Filter) -> list[int]:

@@ -14,10 +14,10 @@ from toolfold.memory.background import in_background
 _log = logging.getLogger(__name__)
 
 _FLUSH_S: Final = 30.0
-_MOST_WAITING: Final = 10_000
+_MAX_WAITING: Final = 10_000
 
 
-class Use(NamedTuple):
+class NoteUse(NamedTuple):
     """That a note was used since it was last written down."""
 
     namespace: str
@@ -32,7 +32,7 @@ class Use(NamedTuple):
 class UseStore(Protocol):
     """Keeps how often notes were used, and when last."""
 
-    async def add_uses(self, uses: Sequence[Use]) -> None:
+    async def add_uses(self, uses: Sequence[NoteUse]) -> None:
         """Add to what is known of these notes; those that are not there are passed over.
 
         Raises:
@@ -40,7 +40,7 @@ class UseStore(Protocol):
         """
 
 
-class Usage:
+class UsageCounter:
     """Gathers in memory which notes are used, and has it written down twice a minute.
 
     What was gathered since is lost when the process is killed: counts are for weighing notes, not
@@ -50,7 +50,7 @@ class Usage:
     def __init__(self, store: UseStore, *, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
-        self._waiting: dict[tuple[str, str], Use] = {}
+        self._waiting: dict[tuple[str, str], NoteUse] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -84,10 +84,10 @@ class Usage:
         key = (namespace, name)
         before = self._waiting.get(key)
         if before is None:
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING:
                 return
-            before = Use(namespace, name, 0, 0, 0.0)
-        self._waiting[key] = Use(
+            before = NoteUse(namespace, name, 0, 0, 0.0)
+        self._waiting[key] = NoteUse(
             namespace, name, before.gets + gets, before.shown + shown, self._clock()
         )
 

@@ -28,14 +28,14 @@ MAX_DEPTH: Final = 20
 
 Truth: TypeAlias = bool | None
 Test: TypeAlias = Callable[[JsonObject], Truth]
-Literal: TypeAlias = bool | int | float | str | None
+LiteralValue: TypeAlias = bool | int | float | str | None
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>-?(?:0|[1-9]\d{0,17})(?:\.\d{1,18})?(?![\w.]))|(?P<text>'[^'\\]*'|\"[^\"\\]*\")"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(?P<sign>==|!=|<=|>=|[<>()\[\],]))"
 )
 _KEYWORDS: Final = frozenset(("and", "or", "not", "in", "contains", "true", "false", "null"))
-_CONSTANTS: Final[dict[str, Literal]] = {"true": True, "false": False, "null": None}
+_CONSTANTS: Final[dict[str, LiteralValue]] = {"true": True, "false": False, "null": None}
 _ORDER: Final[dict[str, Callable[[float | str, float | str], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -167,7 +167,7 @@ class _Reader:
         self._must_take("]")
         return lambda arguments: _is_among(_found(arguments, path), choices)
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> LiteralValue:
         token = self.peek()
         if token is None or (token.kind not in {"number", "text"} and token.text not in _CONSTANTS):
             raise self.fault("a number, a text in quotes, true, false or null")
@@ -214,7 +214,7 @@ def _found(arguments: JsonObject, path: tuple[str, ...]) -> "Json | _Absent":
     return value
 
 
-def _compared(path: tuple[str, ...], sign: str, literal: Literal) -> Test:
+def _compared(path: tuple[str, ...], sign: str, literal: LiteralValue) -> Test:
     def test(arguments: JsonObject) -> Truth:
         value = _found(arguments, path)
         if isinstance(value, _Absent):
@@ -227,7 +227,7 @@ def _compared(path: tuple[str, ...], sign: str, literal: Literal) -> Test:
     return test
 
 
-def _ordered(sign: str, value: Json, literal: Literal) -> Truth:
+def _ordered(sign: str, value: Json, literal: LiteralValue) -> Truth:
     if isinstance(value, str) and isinstance(literal, str):
         return _ORDER[sign](value, literal)
     if _is_number(value) and _is_number(literal):
@@ -235,7 +235,7 @@ def _ordered(sign: str, value: Json, literal: Literal) -> Truth:
     return None
 
 
-def _is_equal(value: Json, literal: Literal) -> Truth:
+def _is_equal(value: Json, literal: LiteralValue) -> Truth:
     """Compare as JSON does: true is not 1. Of another kind it may be the same to its server."""
     if value is None or literal is None:
         return value is literal
@@ -246,7 +246,7 @@ def _is_equal(value: Json, literal: Literal) -> Truth:
     return value == literal if _is_number(value) and _is_number(literal) else None
 
 
-def _is_among(value: "Json | _Absent", choices: list[Literal]) -> Truth:
+def _is_among(value: "Json | _Absent", choices: list[LiteralValue]) -> Truth:
     """Whether a value is one of these; of a list, whether all of it is."""
     if isinstance(value, _Absent):
         return None
@@ -254,7 +254,7 @@ def _is_among(value: "Json | _Absent", choices: list[Literal]) -> Truth:
     return _all(_any(_is_equal(one, choice) for choice in choices) for one in each)
 
 
-def _contains(value: "Json | _Absent", wanted: Literal) -> Truth:
+def _contains(value: "Json | _Absent", wanted: LiteralValue) -> Truth:
     if isinstance(value, str) and isinstance(wanted, str):
         return wanted in value
     if isinstance(value, list):

@@ -14,7 +14,7 @@ from toolfold.jsontypes import Json
 _RULE: Final = re.compile(r"mcp__(?P<name>[\w.*-]+)(?P<only>\(.*\))?", re.DOTALL)
 _ORDER: Final = ("deny", "ask", "allow")
 
-Pattern = tuple[str, str]
+RulePattern = tuple[str, str]
 """An action, and which tools it is about."""
 
 ModulesOf = Callable[[str], Sequence[str]]
@@ -24,7 +24,7 @@ ModulesOf = Callable[[str], Sequence[str]]
 class Translated(NamedTuple):
     """What becomes of the rules that were kept."""
 
-    rules: list[Pattern]
+    rules: list[RulePattern]
     """What denies comes first."""
 
     left: list[str]
@@ -36,7 +36,7 @@ def translated(kept: Json, *, modules_of: ModulesOf) -> Translated:
 
     Only the user's own settings may allow anything: those of a project came with its repository.
     """
-    found: dict[Pattern, None] = {}
+    found: dict[RulePattern, None] = {}
     left = []
     for entry in kept if isinstance(kept, list) else []:
         parts: dict[str, Json] = entry if isinstance(entry, dict) else {}
@@ -72,7 +72,7 @@ def _patterns(name: str, modules_of: ModulesOf, *, is_strict: bool) -> list[str]
     ]
 
 
-def as_toml(rules: Iterable[Pattern]) -> str:
+def as_toml(rules: Iterable[RulePattern]) -> str:
     """Write rules as they stand in `policy.toml`."""
     return "\n".join(
         f"[[policy]]\naction = {json.dumps(action)}\ntools = {json.dumps(pattern)}\n"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolfold.privacy.fields import Field, FieldRules, is_plausible
 from toolfold.privacy.pieces import kind_of_leaf
-from toolfold.privacy.revealing import MAX_DEPTH, too_deep
+from toolfold.privacy.reveal import MAX_DEPTH, too_deep
 from toolfold.privacy.spans import Span
 
 Find = Callable[[str], list[Span]]

@@ -36,12 +36,12 @@ from toolfold.privacy.fieldwords import (
 )
 from toolfold.privacy.placeholders import KIND
 
-Path = tuple[str, ...]
+FieldPath = tuple[str, ...]
 ITEM: Final = "[]"
 _ROOT: Final = "$"
-_MOST_KEY_CHARS: Final = 80
-_MOST_FIELDS: Final = 10_000
-_MOST_SIBLINGS: Final = 200
+_MAX_KEY_CHARS: Final = 80
+_MAX_FIELDS: Final = 10_000
+_MAX_SIBLINGS: Final = 200
 _FEWEST_PHONE_DIGITS: Final = 5
 _FULL_NAME: Final = re.compile(
     r"[^\W\d_a-z][\w'\u2019.-]{0,40}(?: [^\W\d_][\w'\u2019.-]{0,40}){1,4}"
@@ -72,12 +72,12 @@ class FieldRules:
         self.kinds = frozenset(kind for _, kind in self._rules if kind) | frozenset(
             BY_KIND if has_builtin else ()
         )
-        self.room = _MOST_FIELDS
+        self.room = _MAX_FIELDS
         """How many more fields can be remembered."""
         self.root = Field(self)
         """All of an answer, from which one comes to its fields."""
 
-    def decide(self, path: Path, told: str | None) -> tuple[bool, str | None]:
+    def decide(self, path: FieldPath, told: str | None) -> tuple[bool, str | None]:
         """Return whether a rule fits the field at `path`, and the kind that it gives.
 
         `told` is the kind that what stands around it says.
@@ -95,7 +95,7 @@ class Field:
 
     __slots__ = ("_below", "_items", "_rules", "is_decided", "kind", "path")
 
-    def __init__(self, rules: FieldRules, path: Path = (), told: str | None = None) -> None:
+    def __init__(self, rules: FieldRules, path: FieldPath = (), told: str | None = None) -> None:
         self._rules = rules
         self._below: dict[str | tuple[str, str | None], Field] = {}
         self._items: Field | None = None
@@ -114,7 +114,7 @@ class Field:
         return self._below.get((key, told)) or self._made((key, told), path, told)
 
     def _made(
-        self, question: str | tuple[str, str | None], path: Path, told: str | None
+        self, question: str | tuple[str, str | None], path: FieldPath, told: str | None
     ) -> "Field":
         field = Field(self._rules, path, told)
         if self._rules.room > 0:
@@ -171,14 +171,14 @@ def is_plausible(kind: str | None, value: Json) -> bool:
 @lru_cache(maxsize=4096)
 def key_form(key: str) -> str:
     """Return a key without case and signs: `lastName` is `last_name`."""
-    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:_MOST_KEY_CHARS]).casefold()
+    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:_MAX_KEY_CHARS]).casefold()
     if not split.isascii():
         split = "".join(mark for mark in normalize("NFKD", split) if not combining(mark))
         split = normalize("NFC", split)
     return re.sub(r"[^\w*$]+|_+", "_", split).strip("_")
 
 
-def _told_by(path: Path, siblings: Collection[str]) -> str | None:
+def _told_by(path: FieldPath, siblings: Collection[str]) -> str | None:
     """Return the kind that what stands around gives to a field whose own key says little."""
     key = key_form(path[-1])
     above = next((key_form(each) for each in reversed(path[:-1]) if each != ITEM), "")
@@ -193,13 +193,13 @@ def _told_by(path: Path, siblings: Collection[str]) -> str | None:
 
 
 def _has(siblings: Collection[str], keys: Collection[str]) -> bool:
-    return any(key_form(each) in keys for each in islice(siblings, _MOST_SIBLINGS))
+    return any(key_form(each) in keys for each in islice(siblings, _MAX_SIBLINGS))
 
 
 _SAYING_LITTLE: Final = NAME_KEYS | NAME_PARTS | ADDRESS_KEYS
 
 
-def _parsed(rule: FieldRule) -> Path:
+def _parsed(rule: FieldRule) -> FieldPath:
     if rule.kind is not None and not KIND.fullmatch(rule.kind):
         raise ConfigError(
             f"The kind {rule.kind!r} of the field rule {rule.path!r} cannot be used: write "
@@ -219,7 +219,7 @@ def _parsed(rule: FieldRule) -> Path:
     return tuple(parts)
 
 
-def _fits(pattern: Path, path: Path) -> bool:
+def _fits(pattern: FieldPath, path: FieldPath) -> bool:
     if ITEM not in pattern:
         path = tuple(each for each in path if each != ITEM)
     if pattern[0] == _ROOT:

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any, Final, Protocol
 
 from toolfold.errors import StoreError
-from toolfold.privacy.sealing import KEY_BYTES
+from toolfold.privacy.seal import KEY_BYTES
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def find_keyring() -> Keyring | None:
     return SystemKeyring(package) if getattr(backend, "priority", 0) > 0 else None
 
 
-class KeyPlace:
+class KeyStore:
     """Where the key of one database is. Whoever uses it holds the lock of that database."""
 
     def __init__(self, file: Path, keyring: Keyring | None) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.privacy.book import Hidden, Scalar
 from toolfold.privacy.fields import LIKELY_NAME, Field, FieldRules, is_plausible
+from toolfold.privacy.placeholder_table import HiddenValue, Scalar
 from toolfold.privacy.placeholders import LITERAL, find_placeholders
-from toolfold.privacy.revealing import MAX_DEPTH, too_deep
+from toolfold.privacy.reveal import MAX_DEPTH, too_deep
 from toolfold.privacy.spans import Span
 
-_MOST_CLEAN: Final = 20_000
+_MAX_CLEAN: Final = 20_000
 _SHORT: Final = 200
 
 
@@ -19,17 +19,17 @@ Piece: TypeAlias = tuple[Scalar, str | None]
 """A key, a text or a number, and the kind that a field rule gives it."""
 
 
-class Plan(NamedTuple):
+class PiecePlan(NamedTuple):
     """What of a piece becomes placeholders."""
 
     value: Scalar
     spans: tuple[Span, ...]
-    hidden: tuple[Hidden, ...]
+    hidden: tuple[HiddenValue, ...]
     numbers: frozenset[tuple[int, int]] = frozenset()
     """Where numbers of JSON stand in the text: what stands for one is written as a string."""
 
 
-class Clean:
+class CleanTexts:
     """Texts in which nothing is found. It is forgotten when there is more to be found.
 
     No numbers: 1 and 1.0 are equal, and what is written of them is not.
@@ -46,9 +46,9 @@ class Clean:
             self._held = state, texts
         return texts
 
-    def add(self, clean: set[Piece], planned: Mapping[Piece, Plan]) -> None:
+    def add(self, clean: set[Piece], planned: Mapping[Piece, PiecePlan]) -> None:
         """Remember what turned out to be clean, of what is short and comes again."""
-        if len(clean) > _MOST_CLEAN:
+        if len(clean) > _MAX_CLEAN:
             clean.clear()
         clean.update(
             piece
@@ -57,12 +57,12 @@ class Clean:
         )
 
 
-def hidden_of(piece: Piece, spans: list[Span]) -> tuple[Hidden, ...]:
+def hidden_of(piece: Piece, spans: list[Span]) -> tuple[HiddenValue, ...]:
     """Return the values that spans of a text conceal, or the number that its field does."""
     value, kind = piece
     if isinstance(value, str):
-        return tuple(Hidden(each.kind, value[each.start : each.end]) for each in spans)
-    return (Hidden(kind, value),) if kind is not None and is_plausible(kind, value) else ()
+        return tuple(HiddenValue(each.kind, value[each.start : each.end]) for each in spans)
+    return (HiddenValue(kind, value),) if kind is not None and is_plausible(kind, value) else ()
 
 
 def look_alikes(text: str, spans: list[Span], kinds: Collection[str]) -> list[Span]:

@@ -35,7 +35,7 @@ class Placeholder(NamedTuple):
         return f"[{self.kind}_{self.number}{variant}]"
 
 
-class Found(NamedTuple):
+class FoundPlaceholder(NamedTuple):
     """`text[start:end]` is written like this placeholder."""
 
     placeholder: Placeholder
@@ -43,14 +43,14 @@ class Found(NamedTuple):
     end: int
 
 
-def find_placeholders(text: str, kinds: Collection[str]) -> Iterator[Found]:
+def find_placeholders(text: str, kinds: Collection[str]) -> Iterator[FoundPlaceholder]:
     """Yield what is written like a placeholder of one of these kinds, known or not."""
     if "[" not in text:
         return
     for match in _PLACEHOLDER.finditer(text):
         kind = match[1].upper()
         if kind in kinds:
-            yield Found(
+            yield FoundPlaceholder(
                 Placeholder(kind, int(match[2]), int(match[3] or 1)), match.start(), match.end()
             )
 

@@ -13,12 +13,17 @@ from typing import Final
 from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import make_private
 from toolfold.errors import StoreError
-from toolfold.privacy.book import MAX_VALUES, Book, Entry, Hidden
 from toolfold.privacy.detect import Detectors
-from toolfold.privacy.keys import KeyPlace, Keyring
+from toolfold.privacy.keys import Keyring, KeyStore
+from toolfold.privacy.placeholder_table import (
+    MAX_VALUES,
+    HiddenValue,
+    PlaceholderEntry,
+    PlaceholderTable,
+)
 from toolfold.privacy.placeholders import Placeholder
 from toolfold.privacy.schema import bring_up_to_date, connect
-from toolfold.privacy.sealing import Seal, fingerprint
+from toolfold.privacy.seal import Seal, fingerprint
 from toolfold.privacy.vault import Vault
 
 _DAMAGED: Final = (
@@ -26,17 +31,17 @@ _DAMAGED: Final = (
     " concealed cannot be revealed then."
 )
 
-Clock = Callable[[], float]
+Now = Callable[[], float]
 
 
 class VaultStore:
     """The vaults of one data directory: `vaults.db`, and `vaults.key` unless a keyring has it."""
 
     def __init__(
-        self, directory: Path, *, keyring: Keyring | None = None, clock: Clock = time.time
+        self, directory: Path, *, keyring: Keyring | None = None, clock: Now = time.time
     ) -> None:
         self.path = directory / "vaults.db"
-        self._key = KeyPlace(directory / "vaults.key", keyring)
+        self._key = KeyStore(directory / "vaults.key", keyring)
         self._clock = clock
         self._using = Lock()
         self._connection: sqlite3.Connection | None = None
@@ -75,10 +80,10 @@ class VaultStore:
         seal = Seal(self._master, scope)
         with self.writing() as connection:
             base = _used(connection, seal.id, self._clock())
-        keeper = StoreKeeper(self, seal, self._clock)
-        book = Book(base=base)
-        keeper.follow(book)
-        return Vault(detectors=detectors, keeper=keeper, book=book)
+        entries_store = StoredEntries(self, seal, self._clock)
+        table = PlaceholderTable(base=base)
+        entries_store.follow(table)
+        return Vault(detectors=detectors, entries_store=entries_store, table=table)
 
     def base(self, scope: str) -> int:
         """Return after which number those of a scope begin: another one when it was forgotten.
@@ -184,28 +189,28 @@ class VaultStore:
             ) from error
 
 
-class StoreKeeper:
+class StoredEntries:
     """Keeps the entries of one vault as sealed pages; each page is what was new at one time."""
 
-    def __init__(self, store: VaultStore, seal: Seal, clock: Clock) -> None:
+    def __init__(self, store: VaultStore, seal: Seal, clock: Now) -> None:
         self._store = store
         self._seal = seal
         self._clock = clock
         self._pages = 0
 
-    def keep(self, book: Book, wanted: Iterable[Hidden]) -> None:
+    def keep(self, table: PlaceholderTable, wanted: Iterable[HiddenValue]) -> None:
         """Have an entry in the book for each value; when this returns, they are on the disk.
 
         Raises:
             StoreError: They could not be kept, or the vault is full.
         """
         with self._store.writing() as connection:
-            if _used(connection, self._seal.id, self._clock()) != book.base:
+            if _used(connection, self._seal.id, self._clock()) != table.base:
                 raise StoreError(
                     "This vault was forgotten while it was in use. Begin a new session."
                 )
-            self._read(connection, book)
-            new = book.draft(wanted)
+            self._read(connection, table)
+            new = table.draft(wanted)
             if new:
                 page = self._pages + 1
                 sealed = self._seal.seal(_encoded(new), page=page)
@@ -213,26 +218,26 @@ class StoreKeeper:
                     "INSERT INTO pages VALUES (?, ?, ?)", (self._seal.id, page, sealed)
                 )
         for entry in new:
-            book.add(entry)
+            table.add(entry)
         self._pages += bool(new)
 
-    def follow(self, book: Book) -> None:
+    def follow(self, table: PlaceholderTable) -> None:
         """Take over what other processes have kept meanwhile.
 
         Raises:
             StoreError: It cannot be read, or was changed by somebody without the key.
         """
         with self._store.reading() as connection:
-            self._read(connection, book)
+            self._read(connection, table)
 
-    def _read(self, connection: sqlite3.Connection, book: Book) -> None:
+    def _read(self, connection: sqlite3.Connection, table: PlaceholderTable) -> None:
         rows = connection.execute(
             "SELECT number, sealed FROM pages WHERE scope = ? AND number > ? ORDER BY number",
             (self._seal.id, self._pages),
         )
         for number, sealed in rows:
             for entry in _decoded(self._seal.open(sealed, page=number)):
-                book.add(entry)
+                table.add(entry)
             self._pages = number
 
 
@@ -251,10 +256,10 @@ def _emptied(connection: sqlite3.Connection, scope: bytes) -> None:
     connection.execute("UPDATE scopes SET base = base + ? WHERE id = ?", (MAX_VALUES, scope))
 
 
-def _encoded(entries: list[Entry]) -> bytes:
+def _encoded(entries: list[PlaceholderEntry]) -> bytes:
     return json.dumps([[*placeholder, value] for placeholder, value in entries]).encode()
 
 
-def _decoded(plain: bytes) -> Iterator[Entry]:
+def _decoded(plain: bytes) -> Iterator[PlaceholderEntry]:
     for kind, number, variant, value in json.loads(plain):
-        yield Entry(Placeholder(kind, number, variant), value)
+        yield PlaceholderEntry(Placeholder(kind, number, variant), value)

@@ -6,28 +6,36 @@ from threading import Lock
 from typing import Final, Protocol
 
 from toolfold.jsontypes import Json
-from toolfold.privacy.book import Book, Hidden, Scalar
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.embedded import find_in_json, numbers_in_json
 from toolfold.privacy.fields import FieldRules, is_plausible
-from toolfold.privacy.pieces import Clean, Piece, Plan, hidden_of, look_alikes, pieces_of, rebuilt
+from toolfold.privacy.pieces import (
+    CleanTexts,
+    Piece,
+    PiecePlan,
+    hidden_of,
+    look_alikes,
+    pieces_of,
+    rebuilt,
+)
+from toolfold.privacy.placeholder_table import HiddenValue, PlaceholderTable, Scalar
 from toolfold.privacy.placeholders import LITERAL
-from toolfold.privacy.revealing import Revealed, Revealing
-from toolfold.privacy.sought import Sought
+from toolfold.privacy.reveal import Revealed, Revealer
+from toolfold.privacy.sent_values import SentValues
 from toolfold.privacy.spans import Span, merge
 
 
-class Keeper(Protocol):
+class VaultEntries(Protocol):
     """Keeps the entries of a vault. Whoever calls it holds the vault's lock."""
 
-    def keep(self, book: Book, wanted: Iterable[Hidden]) -> None:
+    def keep(self, table: PlaceholderTable, wanted: Iterable[HiddenValue]) -> None:
         """Have an entry in the book for each value; when this returns, they are kept for good.
 
         Raises:
             StoreError: They could not be kept, or the vault is full.
         """
 
-    def follow(self, book: Book) -> None:
+    def follow(self, table: PlaceholderTable) -> None:
         """Take over what other processes have kept meanwhile.
 
         Raises:
@@ -35,15 +43,15 @@ class Keeper(Protocol):
         """
 
 
-class TransientKeeper:
+class TransientEntries:
     """Keeps entries as long as the vault itself lives."""
 
-    def keep(self, book: Book, wanted: Iterable[Hidden]) -> None:
+    def keep(self, table: PlaceholderTable, wanted: Iterable[HiddenValue]) -> None:
         """Have an entry in the book for each value."""
-        for entry in book.draft(wanted):
-            book.add(entry)
+        for entry in table.draft(wanted):
+            table.add(entry)
 
-    def follow(self, book: Book) -> None:
+    def follow(self, table: PlaceholderTable) -> None:
         """Nobody else writes here."""
 
 
@@ -54,22 +62,22 @@ class Vault:
         self,
         *,
         detectors: Detectors | None = None,
-        keeper: Keeper | None = None,
-        book: Book | None = None,
+        entries_store: VaultEntries | None = None,
+        table: PlaceholderTable | None = None,
     ) -> None:
         self._detectors = detectors or Detectors()
         self._own_kinds = _BUILTIN_RULES.kinds | {LITERAL, *self._detectors.kinds}
-        self._keeper = keeper or TransientKeeper()
-        self._book = Book() if book is None else book
+        self._entries_store = entries_store or TransientEntries()
+        self._table = PlaceholderTable() if table is None else table
         self._keeping = Lock()
-        self._clean = Clean()
+        self._clean = CleanTexts()
 
     def conceal(
         self,
         value: Json,
         *,
         fields: FieldRules | None = None,
-        again: Collection[Hidden] = (),
+        again: Collection[HiddenValue] = (),
     ) -> Json:
         """Return the value with a placeholder for everything personal in it, keys included.
 
@@ -83,7 +91,9 @@ class Vault:
         plans = self._plans(value, fields, again)
         if self._has_new(plans):
             with self._keeping:
-                self._keeper.keep(self._book, [each for plan in plans for each in plan.hidden])
+                self._entries_store.keep(
+                    self._table, [each for plan in plans for each in plan.hidden]
+                )
         return self._rewritten(value, plans)
 
     def conceal_known(
@@ -91,7 +101,7 @@ class Vault:
         value: Json,
         *,
         fields: FieldRules | None = None,
-        again: Collection[Hidden] = (),
+        again: Collection[HiddenValue] = (),
     ) -> tuple[bool, Json]:
         """Return whether all that is personal in a value is kept already, and if so `conceal` it.
 
@@ -120,11 +130,11 @@ class Vault:
         revealed = self._revealed(value, allowed_kinds)
         if revealed.unknown:
             with self._keeping:
-                self._keeper.follow(self._book)
+                self._entries_store.follow(self._table)
             revealed = self._revealed(value, allowed_kinds)
         if self._has_glued(revealed):
             with self._keeping:  # or they would come back as words that nobody knows
-                self._keeper.keep(self._book, revealed.glued)
+                self._entries_store.keep(self._table, revealed.glued)
         return revealed
 
     def reveal_known(
@@ -141,56 +151,56 @@ class Vault:
         return None if revealed.unknown or self._has_glued(revealed) else revealed
 
     def __len__(self) -> int:
-        return len(self._book)
+        return len(self._table)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many values of each kind there are."""
-        return self._book.counts
+        return self._table.counts
 
     def _plans(
-        self, value: Json, fields: FieldRules | None, again: Collection[Hidden]
-    ) -> list[Plan]:
+        self, value: Json, fields: FieldRules | None, again: Collection[HiddenValue]
+    ) -> list[PiecePlan]:
         """Return a plan for each piece of a value; none at all if nothing of it is concealed."""
         rules = fields or _BUILTIN_RULES
         pieces = pieces_of(value, rules)
-        clean = set() if again else self._clean.texts((self._book.state, rules))
+        clean = set() if again else self._clean.texts((self._table.state, rules))
         fresh = [piece for piece in pieces if piece not in clean]
         if not fresh:
             return []
         found, has_learned = self._find(fresh, rules)
         # What was found may stand in the others as well.
         looked = dict.fromkeys(pieces) if has_learned else found
-        kinds, sought = rules.kinds | self._kinds, Sought(again)
+        kinds, sent_values = rules.kinds | self._kinds, SentValues(again)
         planned = {
-            piece: self._planned(piece, found.get(piece, []), kinds, sought)
+            piece: self._planned(piece, found.get(piece, []), kinds, sent_values)
             for piece in looked
             if isinstance(piece[0], str)
         }
         if not again:
             self._clean.add(clean, planned)
-        plans = [planned.get(piece) or self._other(piece, sought) for piece in pieces]
+        plans = [planned.get(piece) or self._other(piece, sent_values) for piece in pieces]
         return plans if any(plan.hidden for plan in plans) else []
 
     def _revealed(self, value: Json, allowed_kinds: Collection[str] | None) -> Revealed:
-        return Revealing(self._book, self._kinds, allowed_kinds).all_of(value)
+        return Revealer(self._table, self._kinds, allowed_kinds).all_of(value)
 
     def _has_glued(self, revealed: Revealed) -> bool:
-        return any(self._book.placeholder_of(each) is None for each in revealed.glued)
+        return any(self._table.placeholder_of(each) is None for each in revealed.glued)
 
-    def _has_new(self, plans: list[Plan]) -> bool:
+    def _has_new(self, plans: list[PiecePlan]) -> bool:
         return any(
-            self._book.placeholder_of(each) is None for plan in plans for each in plan.hidden
+            self._table.placeholder_of(each) is None for plan in plans for each in plan.hidden
         )
 
-    def _rewritten(self, value: Json, plans: list[Plan]) -> Json:
+    def _rewritten(self, value: Json, plans: list[PiecePlan]) -> Json:
         if not any(plan.hidden for plan in plans):
             return value
         return rebuilt(value, iter([self._written(plan) for plan in plans]))
 
     @property
     def _kinds(self) -> frozenset[str]:
-        known = self._book.kinds
+        known = self._table.kinds
         return self._own_kinds if known <= self._own_kinds else self._own_kinds | known
 
     def _find(
@@ -206,7 +216,7 @@ class Vault:
             if isinstance(piece[0], str) and piece not in found:
                 found[piece] = self._found(piece, rules)
             for hidden in hidden_of(piece, found.get(piece, [])):
-                self._book.learn(hidden)
+                self._table.learn(hidden)
                 has_learned = True
         return found, has_learned
 
@@ -219,27 +229,27 @@ class Vault:
         return merge([*found, *embedded], self._detectors.rank) if embedded else found
 
     def _planned(
-        self, piece: Piece, found: list[Span], kinds: Collection[str], sought: Sought
-    ) -> Plan:
+        self, piece: Piece, found: list[Span], kinds: Collection[str], sent_values: SentValues
+    ) -> PiecePlan:
         value = str(piece[0])
-        spans = [*found, *sought.find(value)]
+        spans = [*found, *sent_values.find(value)]
         if len(spans) != 1 or spans[0][1:] != (0, len(value)):
-            spans = merge([*spans, *self._book.known.find(value)], self._detectors.rank)
+            spans = merge([*spans, *self._table.known.find(value)], self._detectors.rank)
             spans = sorted([*spans, *look_alikes(value, spans, kinds)], key=_start)
         numbers = numbers_in_json(value) if spans else frozenset()
-        return Plan(value, tuple(spans), hidden_of(piece, spans), numbers)
+        return PiecePlan(value, tuple(spans), hidden_of(piece, spans), numbers)
 
-    def _other(self, piece: Piece, sought: Sought) -> Plan:
+    def _other(self, piece: Piece, sent_values: SentValues) -> PiecePlan:
         """Return the plan of a number, or of a text that is clean."""
         value, kind = piece
         if isinstance(value, str):
-            return Plan(value, (), ())
+            return PiecePlan(value, (), ())
         if not is_plausible(kind, value):
-            kind = self._book.kind_of_number(value) or sought.kind_of(value)
-        return Plan(value, (), hidden_of((value, kind), []))
+            kind = self._table.kind_of_number(value) or sent_values.kind_of(value)
+        return PiecePlan(value, (), hidden_of((value, kind), []))
 
-    def _written(self, plan: Plan) -> Scalar:
-        placeholders = [str(self._book.placeholder_of(each)) for each in plan.hidden]
+    def _written(self, plan: PiecePlan) -> Scalar:
+        placeholders = [str(self._table.placeholder_of(each)) for each in plan.hidden]
         if not isinstance(plan.value, str):
             return placeholders[0] if placeholders else plan.value
         parts, position = [], 0

@@ -5,16 +5,16 @@ import os
 import sys
 
 from toolfold import __version__
-from toolfold.relay.places import Misplaced, Places, is_private
+from toolfold.relay.paths import DaemonPaths, NoUsableDirectory, is_private
 from toolfold.relay.wire import WIRE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LONGEST_LOG_BYTES = 5_000_000
+_MAX_LOG_BYTES = 5_000_000
 _LAST_WORDS_BYTES = 800
-_MOST_DESCRIPTORS = 4096
+_MAX_DESCRIPTORS = 4096
 # What a daemon is given of the environment of the relay that happens to start it. Variables of
 # servers are not among them: those come with each client.
 _PASSED_ON = frozenset(
@@ -31,7 +31,7 @@ class DaemonHandle:
 
     def __init__(self, environ: "Mapping[str, str]") -> None:
         self._environ = environ
-        self.places = Places(environ)
+        self.places = DaemonPaths(environ)
         self.uses_port = not hasattr(_socket, "AF_UNIX") or bool(environ.get("TOOLFOLD_LOOPBACK"))
 
     def connect(self) -> "tuple[_socket.socket, str] | None":
@@ -88,7 +88,7 @@ class DaemonHandle:
         """Whether a daemon lives, or is being started."""
         try:
             lock = take_lock(self.places.lock)
-        except Misplaced:
+        except NoUsableDirectory:
             return False
         if lock is not None:
             os.close(lock)
@@ -130,7 +130,7 @@ def take_lock(path: str) -> int | None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise Misplaced(f"{path}: cannot be opened: {error.strerror}.") from error
+        raise NoUsableDirectory(f"{path}: cannot be opened: {error.strerror}.") from error
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -147,7 +147,7 @@ def take_lock(path: str) -> int | None:
         os.close(descriptor)
         if sys.platform == "win32":
             return None
-        raise Misplaced(f"{path}: cannot be locked: {error.strerror}.") from error
+        raise NoUsableDirectory(f"{path}: cannot be locked: {error.strerror}.") from error
     return descriptor
 
 
@@ -162,11 +162,11 @@ def _connected(link: "_socket.socket", address: "str | tuple[str, int]") -> "_so
 
 def _open_log(path: str) -> int:
     try:
-        if os.path.exists(path) and os.path.getsize(path) > _LONGEST_LOG_BYTES:
+        if os.path.exists(path) and os.path.getsize(path) > _MAX_LOG_BYTES:
             os.replace(path, f"{path}.1")
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
-        raise Misplaced(f"{path}: cannot be opened: {error.strerror}.") from error
+        raise NoUsableDirectory(f"{path}: cannot be opened: {error.strerror}.") from error
 
 
 def _fork_away(command: list[str], environ: dict[str, str], log: int, lock: int) -> None:
@@ -183,7 +183,7 @@ def _fork_away(command: list[str], environ: dict[str, str], log: int, lock: int)
                 os.dup2(source, target)
             os.set_inheritable(lock, True)
             os.closerange(3, lock)
-            os.closerange(lock + 1, max(_MOST_DESCRIPTORS, log + 1))
+            os.closerange(lock + 1, max(_MAX_DESCRIPTORS, log + 1))
             os.chdir("/")
             os.execve(command[0], command, environ)  # noqa: S606
     finally:

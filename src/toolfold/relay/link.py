@@ -5,8 +5,8 @@ import time
 
 from toolfold import __version__
 from toolfold.relay.daemon import DaemonHandle
-from toolfold.relay.places import Misplaced
-from toolfold.relay.wire import LONGEST_ANSWER, Lines, decode, encode
+from toolfold.relay.paths import NoUsableDirectory
+from toolfold.relay.wire import MAX_ANSWER, LineReader, decode, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
             """The daemon is ready; it says what it knows of the lost calls."""
             ...
 
-        def heard(self, line: bytes) -> None:
+        def on_line(self, line: bytes) -> None:
             """The daemon said something."""
             ...
 
@@ -48,7 +48,7 @@ _GREETINGS = 4
 _AWAY, _STARTING, _GREETING, _OPEN = range(4)
 
 
-class Link:
+class DaemonLink:
     """A connection to the daemon, or the attempt to have one.
 
     It never waits: what the daemon does not take yet is kept until `flush`. Otherwise both sides
@@ -58,7 +58,7 @@ class Link:
     def __init__(
         self,
         daemon: DaemonHandle,
-        world: "dict[str, Any]",
+        context: "dict[str, Any]",
         environ: "Mapping[str, str]",
         owner: "Owner",
         *,
@@ -69,11 +69,11 @@ class Link:
         """Our name at the daemon, whichever it is."""
         self.socket: _socket.socket | None = None
         self._daemon = daemon
-        self._world = world
+        self._context = context
         self._environ = environ
         self._owner = owner
         self._kind = kind
-        self._lines = Lines(LONGEST_ANSWER)
+        self._lines = LineReader(MAX_ANSWER)
         self._unsent = bytearray()
         self._is_broken = False
         self._phase = _AWAY
@@ -117,7 +117,7 @@ class Link:
         if self._phase == _STARTING:
             try:
                 self._try()
-            except Misplaced as error:
+            except NoUsableDirectory as error:
                 self._give_up(str(error))
         if self._phase in {_STARTING, _GREETING} and time.monotonic() > self._deadline:
             self._give_up(self._no_daemon("did not answer in time"))
@@ -144,7 +144,7 @@ class Link:
             self._is_broken = True
             self._unsent.clear()
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Take in what the daemon sent."""
         link = self.socket
         assert link is not None  # noqa: S101
@@ -161,9 +161,9 @@ class Link:
             if self.socket is not link:
                 return  # what is left was said by one that we left
             if self._phase == _GREETING:
-                self._hear_greeting(decode(line) or {})
+                self._on_greeting(decode(line) or {})
             else:
-                self._owner.heard(line)
+                self._owner.on_line(line)
 
     def close(self) -> None:
         """Leave the daemon, or give up reaching it."""
@@ -187,14 +187,14 @@ class Link:
             return
         link.setblocking(False)
         self.socket, self._is_broken = link, False
-        self._lines, self._unsent = Lines(LONGEST_ANSWER), bytearray()
+        self._lines, self._unsent = LineReader(MAX_ANSWER), bytearray()
         self._phase = _GREETING
         nonce = os.urandom(16).hex()
         self._proof = self._daemon.proof(token, f"daemon:{nonce}")
-        about = {"pid": os.getpid(), "client": self.client, **self._world}
+        about = {"pid": os.getpid(), "client": self.client, **self._context}
         self.send(encode(self._daemon.hello(self._kind, token, nonce) | about))
 
-    def _hear_greeting(self, message: "dict[str, Any]") -> None:
+    def _on_greeting(self, message: "dict[str, Any]") -> None:
         if _number(message.get("version", __version__)) < _number(__version__):
             self._replace()
         elif "error" in message:

@@ -8,7 +8,7 @@ were, the answers are exact; else they are a good guess until the daemon has bee
 import json
 import os
 
-from toolfold.relay.places import digest
+from toolfold.relay.paths import digest
 from toolfold.relay.surface import (
     LEGACY_VERSIONS,
     SURFACES,
@@ -60,12 +60,12 @@ def project_files(project: str) -> list[str]:
     return [os.path.join(project, name) for name in _PROJECT_FILES]
 
 
-def manifest_path(cache: str, world: "Mapping[str, Any]", *, is_users: bool = False) -> str:
+def manifest_path(cache: str, context: "Mapping[str, Any]", *, is_users: bool = False) -> str:
     """Return where the manifest of a client's world is kept, or that of the user without it."""
-    config = world["config"] and os.path.join(world["cwd"], world["config"])
-    project = "" if is_users or config else deciding_project(world["cwd"])
-    environ = {name: value for name, value in world["environ"].items() if name != "PATH"}
-    name = digest(json.dumps([project, config, world["set"], sorted(environ.items())]))
+    config = context["config"] and os.path.join(context["cwd"], context["config"])
+    project = "" if is_users or config else deciding_project(context["cwd"])
+    environ = {name: value for name, value in context["environ"].items() if name != "PATH"}
+    name = digest(json.dumps([project, config, context["set"], sorted(environ.items())]))
     return os.path.join(cache, "manifests", f"{name}.json")
 
 
@@ -82,15 +82,15 @@ def file_states(paths: "Iterable[str]") -> "dict[str, list[int] | None]":
 class FirstAnswers:
     """Answers a client's first questions: exactly, or as well as is known."""
 
-    def __init__(self, cache: str, world: "Mapping[str, Any]", version: str) -> None:
-        if (surface := _named_surface(world)) != "code":
+    def __init__(self, cache: str, context: "Mapping[str, Any]", version: str) -> None:
+        if (surface := _named_surface(context)) != "code":
             self._exact = self._guess = surface_answers(version, surface)
             return
-        path = manifest_path(cache, world)
+        path = manifest_path(cache, context)
         kept = _read(path, version)
         self._exact = kept["answers"] if kept is not None and _holds(kept) else {}
         if kept is None:
-            kept = _read(manifest_path(cache, world, is_users=True), version)
+            kept = _read(manifest_path(cache, context, is_users=True), version)
         self._guess = kept["answers"] if kept is not None else built_in_answers(version)
 
     def exact(self, request: "dict[str, Any]", protocol: str | None) -> "dict[str, Any] | None":
@@ -106,10 +106,10 @@ class FirstAnswers:
         self._exact = {}
 
 
-def _named_surface(world: "Mapping[str, Any]") -> str:
+def _named_surface(context: "Mapping[str, Any]") -> str:
     """Return which tools the options ask for; a file may ask for others, as the daemon knows."""
-    named = world["environ"].get("TOOLFOLD_TOOLS", "code")
-    for option in world["set"]:
+    named = context["environ"].get("TOOLFOLD_TOOLS", "code")
+    for option in context["set"]:
         name, _, value = option.partition("=")
         named = value.strip('"') if name == "tools" else named
     return named if named in SURFACES else "code"

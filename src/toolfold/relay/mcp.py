@@ -11,15 +11,15 @@ import sys
 import time
 
 from toolfold import __version__
-from toolfold.relay.conversation import Conversation
 from toolfold.relay.daemon import DaemonHandle
-from toolfold.relay.link import Link
+from toolfold.relay.link import DaemonLink
 from toolfold.relay.manifest import FirstAnswers, base_environ
-from toolfold.relay.places import Misplaced
+from toolfold.relay.paths import NoUsableDirectory
+from toolfold.relay.pending import PendingRequests
 from toolfold.relay.surface import LISTS
 from toolfold.relay.wire import (
-    LONGEST_LINE,
-    Lines,
+    MAX_LINE,
+    LineReader,
     decode,
     encode,
     failure,
@@ -49,11 +49,11 @@ _IN_DOUBT = (
 )
 
 
-def relay(world: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
+def relay(context: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
     """Serve the client on our standard input and output until it leaves."""
     try:
-        Relay(world, environ).serve()
-    except Misplaced as error:
+        Relay(context, environ).serve()
+    except NoUsableDirectory as error:
         print(f"toolfold: {error}", file=sys.stderr)
         return 2
     except (BrokenPipeError, KeyboardInterrupt):
@@ -61,7 +61,9 @@ def relay(world: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
     return 0
 
 
-def read_world(arguments: list[str], environ: "Mapping[str, str]") -> "dict[str, Any] | None":
+def read_client_context(
+    arguments: list[str], environ: "Mapping[str, str]"
+) -> "dict[str, Any] | None":
     """Return what decides a client's configuration; None for options that we do not know."""
     config, overrides = None, []
     words = iter(arguments)
@@ -87,11 +89,11 @@ def read_world(arguments: list[str], environ: "Mapping[str, str]") -> "dict[str,
 class Relay:
     """One client, and the daemon as long as it lives."""
 
-    def __init__(self, world: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
+    def __init__(self, context: "dict[str, Any]", environ: "Mapping[str, str]") -> None:
         daemon = DaemonHandle(environ)
-        self._first = FirstAnswers(daemon.places.cache, world, __version__)
-        self._link = Link(daemon, world, environ, self)
-        self._talk = Conversation(0)
+        self._first = FirstAnswers(daemon.places.cache, context, __version__)
+        self._link = DaemonLink(daemon, context, environ, self)
+        self._pending = PendingRequests(0)
         self._is_ready = False
         self._waiting: list[tuple[float, dict[str, Any]]] = []
         """What is to be sent to a daemon that is not ready, and since when it waits."""
@@ -108,7 +110,7 @@ class Relay:
 
     def serve(self) -> None:
         """Relay until the client closes our standard input."""
-        client, lines = _standard_input(), Lines()
+        client, lines = _standard_input(), LineReader()
         is_new = True
         while True:
             link = self._link.socket
@@ -120,7 +122,7 @@ class Relay:
             if writable:
                 self._link.flush()
             if link in readable:
-                self._link.hear()  # first: a daemon that is gone must not be told anything
+                self._link.receive()  # first: a daemon that is gone must not be told anything
             if client in readable and not self._hear(client, lines):
                 return
             if is_new:
@@ -132,56 +134,56 @@ class Relay:
     def _patience_s(self) -> float | None:
         return self._link.patience_s if self._is_ready or not self._waiting else _GLANCE_S
 
-    def _hear(self, client: int, lines: Lines) -> bool:
+    def _hear(self, client: int, lines: LineReader) -> bool:
         """Take in what the client sent; return False when it has left."""
         chunk = os.read(client, _CHUNK)
         dropped = lines.dropped
         for line in lines.feed(chunk):
-            self._hear_client(line)
+            self._on_client_line(line)
         if lines.dropped > dropped:
-            words = f"A line may have at most {LONGEST_LINE:,} bytes. It was not taken."
-            self._tell_client(refusal(None, words))
+            words = f"A line may have at most {MAX_LINE:,} bytes. It was not taken."
+            self._send_to_client(refusal(None, words))
         return bool(chunk)
 
-    def _hear_client(self, line: bytes) -> None:
+    def _on_client_line(self, line: bytes) -> None:
         message = decode(line)
         if message is None:
             reason = {"code": -32700, "message": "This line is not a JSON object."}
-            self._tell_client({"jsonrpc": "2.0", "id": None, "error": reason})
+            self._send_to_client({"jsonrpc": "2.0", "id": None, "error": reason})
         elif wrong := what_is_wrong(message):
-            self._tell_client(refusal(None, wrong))
+            self._send_to_client(refusal(None, wrong))
         elif "method" not in message:
-            self._hear_reply(message)
+            self._on_reply(message)
         elif "id" not in message:
-            self._hear_notification(message)
+            self._on_notification(message)
         else:
-            self._hear_request(message)
+            self._on_request(message)
 
-    def _hear_request(self, request: "dict[str, Any]") -> None:
+    def _on_request(self, request: "dict[str, Any]") -> None:
         result = self._first.exact(request, protocol_of(request))
         if result is None:
-            self._tell_daemon(request)
+            self._send_to_daemon(request)
         else:
             self._answer(request, result)
 
-    def _hear_reply(self, message: "dict[str, Any]") -> None:
+    def _on_reply(self, message: "dict[str, Any]") -> None:
         """Pass on an answer to a question of the daemon that lives; others are stale."""
-        reply = self._talk.reply(message)
+        reply = self._pending.reply(message)
         if reply is not None:
-            self._tell_daemon(reply)
+            self._send_to_daemon(reply)
 
-    def _hear_notification(self, message: "dict[str, Any]") -> None:
+    def _on_notification(self, message: "dict[str, Any]") -> None:
         if message["method"] == "notifications/cancelled":
             self._cancel((message.get("params") or {}).get("requestId"))
         # Where we answered `initialize`, we also tell the daemon when that is complete.
         is_ours = message["method"] == "notifications/initialized" and self._stands_in
         if self._is_ready and not is_ours:
-            self._tell_daemon(message)
+            self._send_to_daemon(message)
 
     def _cancel(self, request_id: object) -> None:
         """Forget a request, wherever it is."""
         key = key_of(request_id)
-        self._talk.answered(request_id)
+        self._pending.answered(request_id)
         self._lost.pop(key, None)
         self._waiting = [
             item for item in self._waiting if "id" not in item[1] or key_of(item[1]["id"]) != key
@@ -189,7 +191,7 @@ class Relay:
 
     def _answer(self, request: "dict[str, Any]", result: "dict[str, Any]") -> None:
         """Answer one of the first questions in the daemon's stead."""
-        self._tell_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        self._send_to_client({"jsonrpc": "2.0", "id": request["id"], "result": result})
         method = request["method"]
         if method == "initialize":
             self._initialize = request
@@ -211,12 +213,12 @@ class Relay:
                 self._waiting.remove(item)
                 self._answer(request, guess)
 
-    def _tell_client(self, message: "dict[str, Any]") -> None:
+    def _send_to_client(self, message: "dict[str, Any]") -> None:
         write_all(1, encode(message))
 
-    def _tell_daemon(self, message: "dict[str, Any]") -> None:
+    def _send_to_daemon(self, message: "dict[str, Any]") -> None:
         if self._is_ready:
-            self._talk.sent(message)
+            self._pending.sent(message)
             self._link.send(encode(message))
         else:
             self._waiting.append((time.monotonic(), message))
@@ -246,29 +248,29 @@ class Relay:
             self._check(method)
         waiting, self._waiting = self._waiting, []
         for _, message in waiting:
-            self._tell_daemon(message)
+            self._send_to_daemon(message)
 
-    def heard(self, line: bytes) -> None:
+    def on_line(self, line: bytes) -> None:
         """Pass on what the daemon says, but for what is between us."""
         message = peek(line) or {}
         if "received" in message:
-            self._talk.received(message["received"])
+            self._pending.received(message["received"])
         elif message.get("id") == _INITIALIZE:
             self._link.send(encode({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             self._be_ready()
         elif str(message.get("id")).startswith(_CHECKING):
             self._compare(message)
         elif "method" in message and "id" in message:
-            self._tell_client(self._talk.question(message))
+            self._send_to_client(self._pending.question(message))
         elif message.get("method") == "notifications/cancelled":
-            self._tell_client(self._talk.withdrawal(message))
+            self._send_to_client(self._pending.withdrawal(message))
         else:
             self._note(message)
             write_all(1, line + b"\n")
 
     def _note(self, message: "dict[str, Any]") -> None:
         if "method" not in message:
-            answered = self._talk.answered(message.get("id"))
+            answered = self._pending.answered(message.get("id"))
             self._repeated.pop(key_of(message.get("id")), None)
             if answered is not None and answered["method"] == "initialize":
                 self._initialize = answered
@@ -291,20 +293,20 @@ class Relay:
             self._first.forget()
             if protocol_of(request) is None:  # others are not told of changes in this way
                 kind = method.partition("/")[0]
-                self._tell_client(
+                self._send_to_client(
                     {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
                 )
 
     def parted(self) -> None:
         """Ask again what may be asked again, and find out about the rest."""
-        talk, self._talk = self._talk, Conversation(self._talk.number + 1)
+        pending, self._pending = self._pending, PendingRequests(self._pending.number + 1)
         self._is_ready = False
-        for question in talk.open_questions():
+        for question in pending.open_questions():
             params = {"requestId": question, "reason": "The daemon that asked has ended."}
-            self._tell_client(
+            self._send_to_client(
                 {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
             )
-        begun, unseen = talk.unanswered()
+        begun, unseen = pending.unanswered()
         for key, request in (begun | unseen).items():
             if key in begun and request["method"] == "tools/call":
                 self._lost[key] = request
@@ -319,7 +321,7 @@ class Relay:
         self._repeated[key] = self._repeated.get(key, 0) + 1
         if self._repeated[key] > most:
             words = "The toolfold daemon ended again and again before it answered this request."
-            self._tell_client(failure(request, words))
+            self._send_to_client(failure(request, words))
         else:
             self._waiting.append((time.monotonic(), request))
 
@@ -328,7 +330,7 @@ class Relay:
         lost, self._lost = self._lost, {}
         for key, request in lost.items():
             report = reports.get(key) or {"text": _IN_DOUBT, "isError": True}
-            self._tell_client(failure(request, report["text"], is_error=report["isError"]))
+            self._send_to_client(failure(request, report["text"], is_error=report["isError"]))
 
     def gave_up(self, reason: str) -> None:
         """Tell whoever waits that there is no daemon, and why."""
@@ -338,7 +340,7 @@ class Relay:
         self._lost, self._waiting = {}, []
         for request in requests:
             if "id" in request:
-                self._tell_client(failure(request, reason))
+                self._send_to_client(failure(request, reason))
 
 
 def _standard_input() -> int:

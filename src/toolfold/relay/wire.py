@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 WIRE = 1
 """Which greeting relay and daemon speak. It changes only when an older one could not go on."""
 
-LONGEST_LINE = 16 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
 """Of what is asked."""
 
-LONGEST_ANSWER = 64 * 1024 * 1024
+MAX_ANSWER = 64 * 1024 * 1024
 INVALID_REQUEST = -32600
 
 _LONG = 65_536
 _ANSWER = b'{"jsonrpc":"2.0","id":'
-_LONGEST_ID = 40
+_MAX_ID = 40
 
 _MODERN = "io.modelcontextprotocol/protocolVersion"
 
 
-class Lines:
+class LineReader:
     """Cuts what arrives into lines. One that is too long is dropped, and counted."""
 
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, longest: int = MAX_LINE) -> None:
         self.dropped = 0
         self._longest = longest
         self._parts: list[bytes] = []
@@ -71,7 +71,7 @@ def decode(line: bytes) -> "dict[str, Any] | None":
 def peek(line: bytes) -> "dict[str, Any] | None":
     """Return whose answer a line is; of a long one without reading the rest of it."""
     if len(line) > _LONG and line.startswith(_ANSWER):
-        end = line.find(b',"result":', len(_ANSWER), len(_ANSWER) + _LONGEST_ID)
+        end = line.find(b',"result":', len(_ANSWER), len(_ANSWER) + _MAX_ID)
         identity = line[len(_ANSWER) : end]
         if end > 0 and identity.isdigit():
             return {"id": int(identity), "result": {}}

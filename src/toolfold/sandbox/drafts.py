@@ -9,7 +9,7 @@ from toolfold.sandbox.trees import named
 
 _log = logging.getLogger(__name__)
 
-_MOST: Final = 32
+_MAX: Final = 32
 
 
 class Drafts:
@@ -42,7 +42,7 @@ class Drafts:
         with self._lock:
             if earlier := self._drafts.pop(path, None):
                 earlier.discard()
-            while len(self._drafts) >= _MOST:
+            while len(self._drafts) >= _MAX:
                 self.finish(next(iter(self._drafts)))
             self._drafts[path] = self._files.create(path)
 

@@ -18,7 +18,7 @@ from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.failures import failure_of
 from toolfold.sandbox.files import MontyFiles
-from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome
+from toolfold.sandbox.sandbox import GuestCall, GuestFailure, GuestOutcome
 from toolfold.sandbox.trees import WORKSPACE
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
@@ -31,7 +31,7 @@ class _Stopped(Exception):
     """Leave the loop of `Drive`; the reason is in its `_stop`."""
 
 
-class Host(NamedTuple):
+class HostServices(NamedTuple):
     """What the host offers besides modules: functions that need no import, and files."""
 
     names: frozenset[str]
@@ -46,7 +46,7 @@ class Drive:
         self,
         native: monty.MontySession,
         limits: Limits,
-        host: "Host",
+        host: "HostServices",
         programs: tuple[int, Mapping[int, frozenset[int]]],
         post: Callable[[int, GuestCall, bool], None],
     ) -> None:
@@ -65,7 +65,7 @@ class Drive:
         )
         self._source = b""
         self._ready: dict[int, dict[str, Any]] = {}
-        self._stop: Failure | None = None
+        self._stop: GuestFailure | None = None
         self._in_guest = False
         self._worker = native.worker_pid
         self._calls = 0
@@ -78,7 +78,7 @@ class Drive:
         """Whether `stop` ended the run, rather than the code itself."""
         return self._stop is not None
 
-    def stop(self, reason: Failure) -> None:
+    def stop(self, reason: GuestFailure) -> None:
         """End the run before its next step. The first reason holds."""
         if self._stop is not None or self.finished:
             return
@@ -92,13 +92,13 @@ class Drive:
         """Run `source` to the end and say what came of it. Raises nothing of the guest's."""
         started = time.perf_counter()
         value: Json = None
-        failure: Failure | None = None
+        failure: GuestFailure | None = None
         try:
             value = self._display(self._complete(source))
         except _Stopped:
             failure = self._stop
         except ValueRejected as error:
-            failure = Failure(
+            failure = GuestFailure(
                 kind="value", message=f"The value of the last line cannot be shown. {error}"
             )
         except monty.MontyError as error:
@@ -172,7 +172,7 @@ class Drive:
         self._calls += 1
         if self._calls > self._limits.calls:
             message = f"The run made more than {self._limits.calls:,} tool calls."
-            self.stop(Failure(kind="calls", message=message, line=self._line(position)))
+            self.stop(GuestFailure(kind="calls", message=message, line=self._line(position)))
             raise _Stopped
 
     def _received(self, name: str, snapshot: monty.FunctionSnapshot) -> GuestCall:
@@ -181,7 +181,9 @@ class Drive:
             kwargs = admit(_converted(lambda: snapshot.kwargs), self._budget)
         except ValueRejected as error:
             message = f"{name} was not called. {error}"
-            self.stop(Failure(kind="value", message=message, line=self._line(snapshot.position)))
+            self.stop(
+                GuestFailure(kind="value", message=message, line=self._line(snapshot.position))
+            )
             raise _Stopped from error
         return GuestCall(name, tuple(args), kwargs)  # type: ignore[arg-type]
 

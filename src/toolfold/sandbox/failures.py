@@ -6,32 +6,32 @@ import pydantic_monty as monty
 
 from toolfold.config.settings import Limits
 from toolfold.errors import BadCall, NotFound, RunError, ToolfoldError, UpstreamTimedOut
-from toolfold.sandbox.sandbox import Failure, FailureKind
+from toolfold.sandbox.sandbox import FailureKind, GuestFailure
 
 MESSAGE_CHARS: Final = 4_000
 TRACEBACK_CHARS: Final = 8_000
 """The most that is taken of what guest code says of its failure."""
 
-CRASHED: Final = Failure(
+CRASHED: Final = GuestFailure(
     kind="crash",
     message="The process that ran the code died and its variables are lost. "
     "The next run starts afresh.",
 )
-SESSION_OVER: Final = Failure(
+SESSION_OVER: Final = GuestFailure(
     kind="crash",
     message="An earlier run was stopped, and the session's variables are lost with it. "
     "The next run starts afresh.",
 )
 
 
-def failure_of(error: monty.MontyError, limits: Limits, program: str) -> Failure:
+def failure_of(error: monty.MontyError, limits: Limits, program: str) -> GuestFailure:
     """Say in our words what the interpreter raised; `program` is what it calls the code's file."""
     if isinstance(error, monty.MontyCrashedError):
         if error.timed_out:
             return too_long(limits)
         return CRASHED
     if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
-        return Failure(kind="error", message=str(error))
+        return GuestFailure(kind="error", message=str(error))
     message = error.display("type-msg")
     kind = _kind(message)
     if kind == "timeout":
@@ -39,7 +39,7 @@ def failure_of(error: monty.MontyError, limits: Limits, program: str) -> Failure
     if kind == "memory":
         return too_much(limits)
     lines = [frame.line for frame in error.traceback() if frame.filename == program]
-    return Failure(
+    return GuestFailure(
         kind=kind,
         message=message[:MESSAGE_CHARS],
         traceback=error.display("traceback")[-TRACEBACK_CHARS:],
@@ -47,27 +47,27 @@ def failure_of(error: monty.MontyError, limits: Limits, program: str) -> Failure
     )
 
 
-def too_long(limits: Limits) -> Failure:
+def too_long(limits: Limits) -> GuestFailure:
     """Say that the code itself ran for too long."""
-    return Failure(
+    return GuestFailure(
         kind="timeout",
         message=f"The code ran for more than {limits.guest_time_s:g} s, tool calls not counted. "
         "Look for an endless loop, or do less in one run.",
     )
 
 
-def too_much(limits: Limits) -> Failure:
+def too_much(limits: Limits) -> GuestFailure:
     """Say that the code used too much memory."""
-    return Failure(
+    return GuestFailure(
         kind="memory",
         message=f"The code used more than {limits.memory_bytes >> 20} MB of memory. "
         "Work in smaller pieces.",
     )
 
 
-def out_of_time(wall_time_s: float) -> Failure:
+def out_of_time(wall_time_s: float) -> GuestFailure:
     """Say that the run took too long, tools included."""
-    return Failure(
+    return GuestFailure(
         kind="timeout",
         message=f"The run took longer than {wall_time_s:g} s of wall time, tools included.",
     )
@@ -81,7 +81,7 @@ def failure_kind(error: RunError) -> FailureKind:
     return kind
 
 
-def ends_session(failure: Failure | None) -> bool:
+def ends_session(failure: GuestFailure | None) -> bool:
     """Whether the worker is gone, or its memory not to be relied on."""
     return failure is not None and failure.kind in {"crash", "memory", "timeout"}
 

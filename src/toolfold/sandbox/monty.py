@@ -26,7 +26,7 @@ from anyio.abc import TaskGroup
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import RunError, StateLost, ToolfoldError
-from toolfold.sandbox.drive import Drive, Host
+from toolfold.sandbox.drive import Drive, HostServices
 from toolfold.sandbox.failures import (
     SESSION_OVER,
     ends_session,
@@ -37,17 +37,17 @@ from toolfold.sandbox.failures import (
 from toolfold.sandbox.files import MontyFiles
 from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import (
-    ANEW,
-    Beginning,
-    Failure,
+    FRESH,
     Frozen,
     GuestCall,
+    GuestFailure,
     GuestFiles,
     GuestOutcome,
     Modules,
     OnCall,
     Program,
-    State,
+    SessionStart,
+    SessionState,
 )
 from toolfold.sandbox.walled import walled_binary
 
@@ -97,7 +97,7 @@ class MontySandbox:
         names: frozenset[str],
         *,
         files: GuestFiles | None = None,
-        beginning: Beginning = ANEW,
+        session_start: SessionStart = FRESH,
     ) -> AsyncIterator["MontySession"]:
         """Open a session on a worker of its own, waiting for one to be free.
 
@@ -108,17 +108,17 @@ class MontySandbox:
             native = self._workers.pool.checkout(
                 script_name="code",
                 limits=_native_limits(self._limits),
-                os_policy=_policy(beginning),
+                os_policy=_policy(session_start),
                 external_modules=native_modules(modules),
             )
             await anyio.to_thread.run_sync(native.__enter__, limiter=self._threads)
             try:
-                if beginning.state is not None:
-                    state = _frozen(beginning.state)
+                if session_start.state is not None:
+                    state = _frozen(session_start.state)
                     await anyio.to_thread.run_sync(_load, native, state, limiter=self._threads)
                 handler = MontyFiles(files) if files else None
-                host = Host(names, handler, beginning.clock)
-                yield MontySession(native, self._limits, host, self._threads, beginning.state)
+                host = HostServices(names, handler, session_start.clock)
+                yield MontySession(native, self._limits, host, self._threads, session_start.state)
             finally:
                 with anyio.CancelScope(shield=True), suppress(monty.MontyError):
                     await anyio.to_thread.run_sync(
@@ -173,14 +173,14 @@ class _Workers:
         self._started.close()
 
 
-def _policy(beginning: Beginning) -> monty.OSPolicy:
+def _policy(session_start: SessionStart) -> monty.OSPolicy:
     policy: monty.OSPolicy = {"sleep": "call_host", "datetime": "call_host"}
-    if beginning.seed:
-        policy["random_start"] = {"seed": beginning.seed}
+    if session_start.seed:
+        policy["random_start"] = {"seed": session_start.seed}
     return policy
 
 
-def _frozen(state: State | None) -> Frozen:
+def _frozen(state: SessionState | None) -> Frozen:
     if not isinstance(state, Frozen):
         raise StateLost("The session's variables are not those of this interpreter.")
     return state
@@ -211,9 +211,9 @@ class MontySession:
         self,
         native: monty.MontySession,
         limits: Limits,
-        host: Host,
+        host: HostServices,
         threads: anyio.CapacityLimiter,
-        state: State | None = None,
+        state: SessionState | None = None,
     ) -> None:
         self._native = native
         self._limits = limits
@@ -236,11 +236,11 @@ class MontySession:
         if program.awaited:
             self._awaited[number] = program.awaited
         async with anyio.create_task_group() as calls:
-            switchboard = _Switchboard(calls, on_call)
+            dispatcher = _CallDispatcher(calls, on_call)
             drive = Drive(
-                self._native, self._limits, self._host, (number, self._awaited), switchboard.post
+                self._native, self._limits, self._host, (number, self._awaited), dispatcher.post
             )
-            async with switchboard.serving(drive), _stopping(drive, clock):
+            async with dispatcher.serving(drive), _stopping(drive, clock):
                 outcome = await anyio.to_thread.run_sync(
                     drive.run, program.source, limiter=self._threads
                 )
@@ -287,7 +287,7 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
                 await anyio.sleep_forever()
             drive.stop(out_of_time(clock.limit_s))
         except anyio.get_cancelled_exc_class():
-            drive.stop(Failure(kind="cancelled", message="The run was cancelled."))
+            drive.stop(GuestFailure(kind="cancelled", message="The run was cancelled."))
             raise
 
     async with anyio.create_task_group() as watchers:
@@ -297,7 +297,7 @@ async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
         watchers.cancel_scope.cancel()
 
 
-class _Switchboard:
+class _CallDispatcher:
     """Takes calls from the thread of a `Drive` and has them answered in the event loop.
 
     The guest stands still in a plain call, so there is one at a time, and one task serves them all:
@@ -345,7 +345,7 @@ class _Switchboard:
                 answer = {"return_value": await self._on_call(call)}
         except RunError as error:
             kind = failure_kind(error)
-            self._drive.stop(Failure(kind=kind, message=str(error)))
+            self._drive.stop(GuestFailure(kind=kind, message=str(error)))
             return
         except ToolfoldError as error:
             answer = {"exc_type": guest_exception(error), "message": str(error)}

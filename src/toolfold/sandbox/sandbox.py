@@ -58,7 +58,7 @@ OnCall = Callable[[GuestCall], Awaitable[Json]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class GuestFailure:
     """Why guest code did not reach its end."""
 
     kind: FailureKind
@@ -77,7 +77,7 @@ class GuestOutcome:
     output_dropped: int = 0
     """Characters printed beyond the limit, which were not kept."""
     value: Json = None
-    failure: Failure | None = None
+    failure: GuestFailure | None = None
     guest_s: float = 0.0
     waiting_s: float = 0.0
     program: str = ""
@@ -192,20 +192,20 @@ class Parked(Protocol):
         ...
 
 
-State = Frozen | Parked
+SessionState = Frozen | Parked
 
 
-def close_parked(state: State | None) -> None:
+def close_parked(state: SessionState | None) -> None:
     """Let go of a state that nobody will go on with."""
     if state is not None and not isinstance(state, Frozen):
         state.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
+class SessionStart:
     """How a session begins."""
 
-    state: State | None = None
+    state: SessionState | None = None
     """What an earlier one left; None to begin with nothing."""
     seed: str = ""
     """What random numbers of a session without a state come from; by default from chance."""
@@ -213,7 +213,7 @@ class Beginning:
     """What time it is, where guest code asks the host; called from any thread."""
 
 
-ANEW: Final = Beginning()
+FRESH: Final = SessionStart()
 
 
 class Session(Protocol):
@@ -236,7 +236,7 @@ class Session(Protocol):
         """Put the files that its program is writing in their places, as far as they are written."""
         ...
 
-    async def leave(self) -> State | None:
+    async def leave(self) -> SessionState | None:
         """Take the state out, as the last thing done with the session; None if it is lost."""
         ...
 
@@ -250,7 +250,7 @@ class Sandbox(Protocol):
         names: frozenset[str],
         *,
         files: GuestFiles | None = None,
-        beginning: Beginning = ANEW,
+        session_start: SessionStart = FRESH,
     ) -> AbstractAsyncContextManager[Session]:
         """Open a session.
 

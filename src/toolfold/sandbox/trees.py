@@ -20,7 +20,7 @@ class _Known(NamedTuple):
     changed_at: float = 0.0
 
 
-class Texts(Protocol):
+class TextTree(Protocol):
     """Texts that the host makes up, as a tree."""
 
     def entries(self, path: str) -> Sequence[str] | None:
@@ -86,7 +86,7 @@ class Unchanged(_Closed):
 class ReadOnlyTree(_Closed):
     """Such texts as files that can be read, and not be changed."""
 
-    def __init__(self, texts: Texts, name: str) -> None:
+    def __init__(self, texts: TextTree, name: str) -> None:
         self._texts = texts
         self._name = name
 

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 
-_LARGEST_INT_BITS = 4096
+_MAX_INT_BITS = 4096
 _LIGHT_CHARS = 200
 _LIGHT_BYTES = 4 * _LIGHT_CHARS
 _LIGHT_INT = 1 << 62
@@ -135,7 +135,7 @@ class Walk:
 
     def _integer(self, value: int) -> Json:
         bits = value.bit_length()
-        if bits > _LARGEST_INT_BITS:
+        if bits > _MAX_INT_BITS:
             return self._foreign("an integer of over a thousand digits", "<huge integer>")
         self._spend(max(8, bits // 3))  # as many as it has digits
         return value

@@ -17,33 +17,33 @@ from typing import Final, TypeAlias
 from toolfold.config.files import replace_file
 from toolfold.errors import BadInput, StoreError
 from toolfold.skills.manifest import parse_manifest
-from toolfold.skills.models import Scope, Skill, SkillFault, Texts
+from toolfold.skills.models import Skill, SkillFault, SkillScope, SkillTexts
 from toolfold.skills.names import folders_of, function_of, name_of, symbol_of, why_not_named
-from toolfold.skills.source import MOST_BYTES, parse, read_function
+from toolfold.skills.source import MAX_BYTES, parse, read_function
 
 MANIFEST: Final = "SKILL.md"
 SOURCE: Final = "skill.py"
 
-MOST_SKILLS: Final = 500
-_MOST_ENTRIES: Final = 2_000
-_MOST_DEPTH: Final = 4
+MAX_SKILLS: Final = 500
+_MAX_ENTRIES: Final = 2_000
+_MAX_DEPTH: Final = 4
 
-Found: TypeAlias = Skill | SkillFault
+FoundSkill: TypeAlias = Skill | SkillFault
 _Stamp: TypeAlias = tuple[tuple[int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     stamp: _Stamp
-    found: Found
+    found: FoundSkill
 
 
 class Root:
     """A directory of skills, of one project or one user."""
 
-    def __init__(self, scope: Scope, path: Path, *, within: Path) -> None:
+    def __init__(self, scope: SkillScope, path: Path, *, within: Path) -> None:
         """Take the skills in `path`; from `within` on, which is no link's business, none counts."""
-        self.scope: Scope = scope
+        self.scope: SkillScope = scope
         self.path = path
         self._within = within
         self._known: dict[str, _Remembered] = {}
@@ -65,7 +65,7 @@ class Root:
             return "skill"
         return "group"
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> FoundSkill | None:
         """Return the skill of that name, or what is wrong with it; None if there is none."""
         if self.kind_of(name) != "skill":
             return None
@@ -74,18 +74,18 @@ class Root:
             return self._fault(folders, f"cannot be a skill: {why}")
         return self._read(folders)
 
-    def all(self) -> list[Found]:
+    def all(self) -> list[FoundSkill]:
         """Return every skill, and what is wrong with others, in the order of names."""
-        found: list[Found] = []
+        found: list[FoundSkill] = []
         for folders in self._walk([]):
-            if len(found) >= MOST_SKILLS:
-                reason = f"holds more than {MOST_SKILLS} skills; the rest is left out"
+            if len(found) >= MAX_SKILLS:
+                reason = f"holds more than {MAX_SKILLS} skills; the rest is left out"
                 found.append(self._fault([], reason))
                 break
             found.append(folders if isinstance(folders, SkillFault) else self._read(folders))
         return sorted(found, key=lambda each: each.name)
 
-    def write(self, name: str, texts: Texts) -> Path:
+    def write(self, name: str, texts: SkillTexts) -> Path:
         """Put a skill into its folder, each file whole or not at all.
 
         Raises:
@@ -133,12 +133,12 @@ class Root:
             return
         try:
             with os.scandir(directory) as listed:
-                entries = sorted(entry.name for entry in islice(listed, _MOST_ENTRIES + 1))
+                entries = sorted(entry.name for entry in islice(listed, _MAX_ENTRIES + 1))
         except OSError as error:
             yield self._fault(folders, f"cannot be read: {error.strerror}")
             return
-        if len(entries) > _MOST_ENTRIES:
-            yield self._fault(folders, f"holds more than {_MOST_ENTRIES:,} entries: left out")
+        if len(entries) > _MAX_ENTRIES:
+            yield self._fault(folders, f"holds more than {_MAX_ENTRIES:,} entries: left out")
             return
         for entry in entries:
             if not entry.startswith(".") and entry != "__pycache__":
@@ -153,12 +153,12 @@ class Root:
         elif _exists(folder / SOURCE) or _exists(folder / MANIFEST):
             why = why_not_named(folders)
             yield self._fault(folders, f"cannot be a skill: {why}") if why else folders
-        elif len(folders) >= _MOST_DEPTH or (why_not_named([*folders, "x"])):
+        elif len(folders) >= _MAX_DEPTH or (why_not_named([*folders, "x"])):
             yield self._fault(folders, "cannot be a group of skills: its name, or its depth")
         else:
             yield from self._walk(folders)
 
-    def _read(self, folders: list[str]) -> Found:
+    def _read(self, folders: list[str]) -> FoundSkill:
         """Read a skill, unless it is as it was when it was read before."""
         key = name_of(folders)
         folder = self.path.joinpath(*folders)
@@ -168,9 +168,9 @@ class Root:
             known = self._known[key] = _Remembered(stamp, self._read_anew(folder, key))
         return known.found
 
-    def _read_anew(self, folder: Path, name: str) -> Found:
+    def _read_anew(self, folder: Path, name: str) -> FoundSkill:
         try:
-            texts = Texts(_text(folder / MANIFEST), _text(folder / SOURCE))
+            texts = SkillTexts(_text(folder / MANIFEST), _text(folder / SOURCE))
             return read_skill(name, texts, scope=self.scope, folder=folder)
         except BadInput as error:
             return self._fault(folders_of(name), str(error))
@@ -205,7 +205,7 @@ class Root:
             raise NotADirectoryError("a part of the path is a link, or no directory")
 
 
-def read_skill(name: str, texts: Texts, *, scope: Scope, folder: Path) -> Skill:
+def read_skill(name: str, texts: SkillTexts, *, scope: SkillScope, folder: Path) -> Skill:
     """Return the skill that these texts are.
 
     Raises:
@@ -232,14 +232,14 @@ def read_skill(name: str, texts: Texts, *, scope: Scope, folder: Path) -> Skill:
     )
 
 
-def _write(folder: Path, texts: Texts) -> None:
+def _write(folder: Path, texts: SkillTexts) -> None:
     # The code first: with the old description it is still a skill.
     for file, text in ((SOURCE, texts.source), (MANIFEST, texts.manifest)):
         replace_file(folder / file, text.encode())
         (folder / file).chmod(0o644)  # people commit it
 
 
-def _create(folder: Path, texts: Texts) -> None:
+def _create(folder: Path, texts: SkillTexts) -> None:
     """Make a folder that is there with both files or not at all."""
     for left_behind in folder.parent.glob(f".{folder.name}.????????.tmp"):
         shutil.rmtree(left_behind, ignore_errors=True)
@@ -265,13 +265,13 @@ def _text(path: Path) -> str:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise BadInput(f"{path.name} is not a regular file")
         with os.fdopen(os.open(path, flags), "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise BadInput(f"{path.name} is missing") from error
     except OSError as error:
         raise BadInput(f"{path.name} cannot be read: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
-        raise BadInput(f"{path.name} is larger than {MOST_BYTES >> 10} KB")
+    if len(content) > MAX_BYTES:
+        raise BadInput(f"{path.name} is larger than {MAX_BYTES >> 10} KB")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -9,18 +9,26 @@ from typing import Final, NamedTuple
 
 from toolfold.config.database import locked
 from toolfold.errors import BadInput, NotFound, StoreError
-from toolfold.skills.book import Book
-from toolfold.skills.folders import MOST_SKILLS, Found, Root, read_skill
+from toolfold.skills.folders import MAX_SKILLS, FoundSkill, Root, read_skill
 from toolfold.skills.manifest import check_description, new_manifest, parse_manifest
-from toolfold.skills.models import SCOPES, Scope, Skill, SkillFault, Texts, Usage, Version
+from toolfold.skills.models import (
+    SCOPES,
+    Skill,
+    SkillFault,
+    SkillScope,
+    SkillTexts,
+    SkillUsage,
+    Version,
+)
 from toolfold.skills.names import folders_of, parse_name
+from toolfold.skills.store import SkillStore
 
 _log = logging.getLogger(__name__)
 
-_MOST_DIFF_LINES: Final = 2_000
+_MAX_DIFF_LINES: Final = 2_000
 
 
-class Draft(NamedTuple):
+class SkillDraft(NamedTuple):
     """A skill as it is to be saved, and where."""
 
     skill: Skill
@@ -30,9 +38,11 @@ class Draft(NamedTuple):
 class Library:
     """Finds skills by name, in the project before the user's own."""
 
-    def __init__(self, roots: Mapping[Scope, Root], book: Book, *, lock: Path) -> None:
+    def __init__(
+        self, roots: Mapping[SkillScope, Root], skill_store: SkillStore, *, lock: Path
+    ) -> None:
         self._roots = {scope: roots[scope] for scope in SCOPES if scope in roots}
-        self.book = book
+        self.skill_store = skill_store
         self._lock = lock
         self._noted: dict[tuple[str, str], str] = {}
 
@@ -63,9 +73,9 @@ class Library:
                 return found
         raise NotFound(f"There is no skill {name!r}.{self._nearest(name)}")
 
-    def all(self) -> list[Found]:
+    def all(self) -> list[FoundSkill]:
         """Return every skill that can be imported, and what is wrong with others."""
-        found: dict[str, Found] = {}
+        found: dict[str, FoundSkill] = {}
         for root in self.roots:
             for each in root.all():
                 found.setdefault(each.name, each)
@@ -77,7 +87,9 @@ class Library:
         """Return every skill that can be imported."""
         return [each for each in self.all() if isinstance(each, Skill)]
 
-    def draft(self, name: str, source: str, description: str, scope: str | None = None) -> Draft:
+    def draft(
+        self, name: str, source: str, description: str, scope: str | None = None
+    ) -> SkillDraft:
         """Return what `save` would save, read and bounded but not checked against tools.
 
         Raises:
@@ -88,8 +100,8 @@ class Library:
         kind = root.kind_of(name)
         if kind == "group":
             raise BadInput(f"{name!r} is a group of skills: choose another name.")
-        if kind is None and len(root.all()) >= MOST_SKILLS:
-            raise BadInput(f"There are {MOST_SKILLS} skills already: delete some first.")
+        if kind is None and len(root.all()) >= MAX_SKILLS:
+            raise BadInput(f"There are {MAX_SKILLS} skills already: delete some first.")
         folders = folders_of(name)
         for depth in range(1, len(folders)):
             if root.kind_of(".".join(folders[:depth])) == "skill":
@@ -99,17 +111,19 @@ class Library:
             folder = root.path.joinpath(*folders)
             source = source.strip("\n") + "\n"
             fresh = new_manifest(folders[-1], description, usage="pass")
-            skill = read_skill(name, Texts(str(fresh), source), scope=root.scope, folder=folder)
+            skill = read_skill(
+                name, SkillTexts(str(fresh), source), scope=root.scope, folder=folder
+            )
             manifest = new_manifest(folders[-1], description, usage=skill.usage)
             found = root.find(name) if kind else None
             if isinstance(found, Skill):  # what people wrote there stays
                 manifest = parse_manifest(found.texts.manifest).described(description)
-            texts = Texts(str(manifest), source)
-            return Draft(read_skill(name, texts, scope=root.scope, folder=folder), root)
+            texts = SkillTexts(str(manifest), source)
+            return SkillDraft(read_skill(name, texts, scope=root.scope, folder=folder), root)
         except BadInput as error:
             raise BadInput(f"The skill {name!r} was not saved: {error}.") from error
 
-    def edited(self, skill: Skill, texts: Texts) -> Draft:
+    def edited(self, skill: Skill, texts: SkillTexts) -> SkillDraft:
         """Return a skill with other texts, to be saved.
 
         Raises:
@@ -117,9 +131,9 @@ class Library:
         """
         root = self._roots[skill.scope]
         changed = read_skill(skill.name, texts, scope=skill.scope, folder=skill.folder)
-        return Draft(changed, root)
+        return SkillDraft(changed, root)
 
-    def save(self, draft: Draft, *, how: str = "saved") -> int:
+    def save(self, draft: SkillDraft, *, how: str = "saved") -> int:
         """Save a skill, over what is there; return the number of the version.
 
         Raises:
@@ -129,9 +143,11 @@ class Library:
         with self._alone():
             found = root.find(name)
             if isinstance(found, Skill):
-                self.book.note(root.id, name, found.texts, how="edited")
+                self.skill_store.note(root.id, name, found.texts, how="edited")
             else:
-                self.book.usage(root.id, name)  # what cannot be opened fails before anything else
+                self.skill_store.usage(
+                    root.id, name
+                )  # what cannot be opened fails before anything else
             root.write(name, draft.skill.texts)
             return self._noted_as(root, name, draft.skill.texts, how)
 
@@ -145,8 +161,8 @@ class Library:
         skill = self.find(parse_name(name))
         root = self._roots[skill.scope]
         with self._alone():
-            self.book.note(root.id, skill.name, skill.texts, how="edited")
-            self.book.note(root.id, skill.name, None, how="deleted")
+            self.skill_store.note(root.id, skill.name, skill.texts, how="edited")
+            self.skill_store.note(root.id, skill.name, None, how="deleted")
             root.remove(skill.name)
         return skill
 
@@ -157,7 +173,7 @@ class Library:
             NotFound: Nothing is known.
         """
         root = self._known_root(name)
-        return self.book.versions(root.id, name)
+        return self.skill_store.versions(root.id, name)
 
     def rollback(self, name: str, number: int | None = None) -> tuple[Version, int]:
         """Bring a version back, by default the one before; return it, and its new number.
@@ -167,7 +183,7 @@ class Library:
             StoreError: It cannot be written.
         """
         root = self._known_root(name)
-        past = [each for each in self.book.versions(root.id, name) if each.texts]
+        past = [each for each in self.skill_store.versions(root.id, name) if each.texts]
         current = root.find(name)
         if isinstance(current, Skill):
             others = [each for each in past if each.texts != current.texts]
@@ -179,7 +195,7 @@ class Library:
             there = ", ".join(str(each.number) for each in past) or "none"
             raise NotFound(f"{name!r} has no {which}; there are: {there}.")
         skill = read_skill(name, wanted[0].texts, scope=root.scope, folder=root.path)
-        made = self.save(Draft(skill, root), how=f"back to {wanted[0].number}")
+        made = self.save(SkillDraft(skill, root), how=f"back to {wanted[0].number}")
         return wanted[0], made
 
     def diff(self, name: str, old: int | None = None, new: int | None = None) -> str:
@@ -211,9 +227,9 @@ class Library:
             f"version {number}, for {skill.scope}; {done}{error}\n\n{skill.texts.source}"
         )
 
-    def usage(self, skill: Skill) -> Usage:
+    def usage(self, skill: Skill) -> SkillUsage:
         """Return how a skill has done."""
-        return self.book.usage(self._roots[skill.scope].id, skill.name)
+        return self.skill_store.usage(self._roots[skill.scope].id, skill.name)
 
     def root_of(self, skill: Skill) -> str:
         """Return under which root the book knows a skill."""
@@ -235,7 +251,7 @@ class Library:
                 self._keep_up(root, found)
                 return root
         for root in self.roots:
-            if self.book.versions(root.id, name):
+            if self.skill_store.versions(root.id, name):
                 return root
         raise NotFound(f"There is no skill {name!r}, and never was.{self._nearest(name)}")
 
@@ -256,8 +272,8 @@ class Library:
         except StoreError as error:  # the skill works without
             _log.warning("A version of the skill %s is not kept: %s", skill.name, error)
 
-    def _noted_as(self, root: Root, name: str, texts: Texts, how: str) -> int:
-        number = self.book.note(root.id, name, texts, how=how)
+    def _noted_as(self, root: Root, name: str, texts: SkillTexts, how: str) -> int:
+        number = self.skill_store.note(root.id, name, texts, how=how)
         self._noted[root.id, name] = texts.digest
         return number
 
@@ -273,7 +289,7 @@ class Library:
 
 
 def _diff_lines(old: Version, new: Version) -> Iterator[str]:
-    before, after = old.texts or Texts("", ""), new.texts or Texts("", "")
+    before, after = old.texts or SkillTexts("", ""), new.texts or SkillTexts("", "")
     files = (
         ("SKILL.md", before.manifest, after.manifest),
         ("skill.py", before.source, after.source),
@@ -287,7 +303,7 @@ def _diff_lines(old: Version, new: Version) -> Iterator[str]:
             lineterm="",
         )
         for count, line in enumerate(lines):
-            if count >= _MOST_DIFF_LINES:
+            if count >= _MAX_DIFF_LINES:
                 yield "... and more."
                 break
             yield line

@@ -12,7 +12,7 @@ from typing import Final
 
 from toolfold.errors import BadInput
 
-MOST_DESCRIPTION_CHARS: Final = 1024
+MAX_DESCRIPTION_CHARS: Final = 1024
 
 _FENCE: Final = "---"
 _FIELD: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):(?:[ \t]+(.*))?")
@@ -112,10 +112,10 @@ def check_description(text: str) -> str:
         raise BadInput("a skill needs a description: what it does, and when to use it")
     if not line.isprintable():
         raise BadInput("the description holds characters that cannot be shown")
-    if len(line) > MOST_DESCRIPTION_CHARS:
+    if len(line) > MAX_DESCRIPTION_CHARS:
         raise BadInput(
             f"the description has {len(line):,} characters; at most "
-            f"{MOST_DESCRIPTION_CHARS:,} are taken"
+            f"{MAX_DESCRIPTION_CHARS:,} are taken"
         )
     return line
 

@@ -8,11 +8,11 @@ from typing import Final, Literal, NamedTuple
 from toolfold.skills.names import function_of, symbol_of
 from toolfold.skills.source import Function
 
-Scope = Literal["project", "user"]
-SCOPES: Final[tuple[Scope, ...]] = ("project", "user")
+SkillScope = Literal["project", "user"]
+SCOPES: Final[tuple[SkillScope, ...]] = ("project", "user")
 
 
-class Texts(NamedTuple):
+class SkillTexts(NamedTuple):
     """The two files of a skill."""
 
     manifest: str
@@ -30,11 +30,11 @@ class Skill:
 
     name: str
     """As code writes it: `memory.backup_all_entities`."""
-    scope: Scope
+    scope: SkillScope
     folder: Path
     description: str
     function: Function
-    texts: Texts
+    texts: SkillTexts
 
     @property
     def symbol(self) -> str:
@@ -69,7 +69,7 @@ class SkillFault:
     """A folder that looks like a skill's and cannot be used."""
 
     folder: Path
-    scope: Scope
+    scope: SkillScope
     name: str
     """What the skill would be called, or the folders as they are."""
     reason: str
@@ -86,11 +86,11 @@ class Version(NamedTuple):
     saved_at: float
     how: str
     """saved, edited, deleted, or which version it went back to."""
-    texts: Texts | None
+    texts: SkillTexts | None
     """None of one that was deleted."""
 
 
-class Usage(NamedTuple):
+class SkillUsage(NamedTuple):
     """How a skill has done."""
 
     used: int = 0

@@ -11,9 +11,9 @@ from toolfold.errors import BadInput
 VERBS: Final = ("save", "search", "show", "delete")
 """The functions of the module `skills`, which no skill and no group can be called."""
 
-_MOST_GROUPS: Final = 3
+_MAX_GROUPS: Final = 3
 _PART: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_MOST_CHARS: Final = 64
+_MAX_CHARS: Final = 64
 _HIDING: Final = sys.stdlib_module_names | frozenset(dir(builtins))
 
 
@@ -56,13 +56,13 @@ def symbol_of(name: str) -> str:
 
 def why_not_named(folders: list[str]) -> str | None:
     """Say why no skill can be in folders of these names; None if one can."""
-    if len(folders) > _MOST_GROUPS + 1:
-        return f"it is in more than {_MOST_GROUPS} groups"
+    if len(folders) > _MAX_GROUPS + 1:
+        return f"it is in more than {_MAX_GROUPS} groups"
     for part in folders:
-        if len(part) > _MOST_CHARS or not _PART.fullmatch(part):
+        if len(part) > _MAX_CHARS or not _PART.fullmatch(part):
             return (
                 f"names are lower-case letters and digits with single hyphens, begin with a "
-                f"letter, and have at most {_MOST_CHARS} characters, such as 'weekly-report'"
+                f"letter, and have at most {_MAX_CHARS} characters, such as 'weekly-report'"
             )
         if keyword.iskeyword(part) or part in VERBS:
             return f"{part!r} has a meaning of its own in code"

@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from toolfold.errors import BadInput
 
-MOST_BYTES: Final = 64 << 10
-_MOST_DEFAULT_CHARS: Final = 40
+MAX_BYTES: Final = 64 << 10
+_MAX_DEFAULT_CHARS: Final = 40
 _KNOWN_TYPES: Final = frozenset(
     {
         *("bool", "bytes", "dict", "float", "frozenset", "int", "list", "object", "set", "str"),
@@ -48,8 +48,8 @@ def parse(source: str) -> ast.Module:
     Raises:
         BadInput: It is too large, or not Python.
     """
-    if len(source.encode("utf-8", "replace")) > MOST_BYTES:
-        raise BadInput(f"skill.py is larger than {MOST_BYTES >> 10} KB")
+    if len(source.encode("utf-8", "replace")) > MAX_BYTES:
+        raise BadInput(f"skill.py is larger than {MAX_BYTES >> 10} KB")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -172,4 +172,4 @@ def _known(annotation: ast.expr) -> str:
 
 def _short(default: ast.expr) -> str:
     text = ast.unparse(default)
-    return text if len(text) <= _MOST_DEFAULT_CHARS else "..."
+    return text if len(text) <= _MAX_DEFAULT_CHARS else "..."

@@ -25,7 +25,7 @@ _FILE: Final = _flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY")
 _SET_ID: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 _GONE: Final = (FileNotFoundError, NotADirectoryError)  # or swapped for something else
 
-Found = tuple[tuple[str, ...], os.stat_result]
+FoundPath = tuple[tuple[str, ...], os.stat_result]
 """The names on the way to something, and what it is."""
 
 
@@ -37,7 +37,7 @@ class Status(NamedTuple):
     changed_at: float
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """One name in a directory."""
 
     name: str
@@ -122,7 +122,7 @@ def entries_of(at: int) -> Iterator[tuple[str, os.stat_result]]:
                 continue  # it was removed meanwhile
 
 
-def walk(root: Path, wanted: Callable[[str], bool] = lambda _name: True) -> Iterator[Found]:
+def walk(root: Path, wanted: Callable[[str], bool] = lambda _name: True) -> Iterator[FoundPath]:
     """Yield everything below a directory, parents first, down to where files may lie.
 
     What has no `wanted` name is passed over, with all that is in it. Each directory is opened once,
@@ -132,7 +132,7 @@ def walk(root: Path, wanted: Callable[[str], bool] = lambda _name: True) -> Iter
         yield from _below(at, (), wanted)
 
 
-def _below(at: int, names: tuple[str, ...], wanted: Callable[[str], bool]) -> Iterator[Found]:
+def _below(at: int, names: tuple[str, ...], wanted: Callable[[str], bool]) -> Iterator[FoundPath]:
     for name, status in entries_of(at):
         if not wanted(name):
             continue

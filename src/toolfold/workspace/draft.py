@@ -8,16 +8,16 @@ from typing import Final
 
 from toolfold.config.locks import try_lock
 from toolfold.workspace.descent import descended, make_file
-from toolfold.workspace.usage import Held, SharedUsage
+from toolfold.workspace.usage import LockedUsage, SharedUsage
 
 _NAME_BYTES: Final = 8
 
 
-class Draft:
+class WorkspaceDraft:
     """One such file. It counts against the quota from its first byte."""
 
     def __init__(
-        self, place: Path, usage: SharedUsage, put: Callable[[Held, int, str], None]
+        self, place: Path, usage: SharedUsage, put: Callable[[LockedUsage, int, str], None]
     ) -> None:
         self._place = place
         self._usage = usage
@@ -81,7 +81,7 @@ class Draft:
         self._descriptor = -1
 
 
-def write_within(held: Held, descriptor: int, content: bytes, offset: int | None) -> None:
+def write_within(held: LockedUsage, descriptor: int, content: bytes, offset: int | None) -> None:
     """Write to an open file what there is room for in all, or nothing.
 
     Raises:
@@ -101,7 +101,7 @@ def write_within(held: Held, descriptor: int, content: bytes, offset: int | None
         held.book(size=os.fstat(descriptor).st_size - before)
 
 
-def truncate_within(held: Held, descriptor: int, size: int) -> None:
+def truncate_within(held: LockedUsage, descriptor: int, size: int) -> None:
     """Give an open file another length.
 
     Raises:

@@ -13,7 +13,7 @@ from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.workspace.jsonstream import DEPTH, RECORD_CHARS, TOO_DEEP, JsonStream
 
-Kind = Literal["json", "json lines", "csv", "text", "binary"]
+RecordKind = Literal["json", "json lines", "csv", "text", "binary"]
 
 _COLUMNS: Final = 16_384  # as many as a spreadsheet has
 _HEAD_BYTES: Final = 65_536
@@ -21,7 +21,7 @@ _SPACE: Final = " \t\n\r"
 _REST: Final = "_rest"
 
 
-def kind_of(file: BinaryIO, name: str) -> Kind:
+def kind_of(file: BinaryIO, name: str) -> RecordKind:
     """Tell what a file holds, by its name and its beginning."""
     file.seek(0)
     head = file.read(_HEAD_BYTES)

@@ -36,24 +36,24 @@ class Quota:
         )
 
 
-class Usage(NamedTuple):
+class WorkspaceUsage(NamedTuple):
     """How much it holds."""
 
     bytes: int
     files: int
 
 
-class Held:
+class LockedUsage:
     """The counts while they are locked; what is booked here is kept."""
 
-    def __init__(self, usage: Usage, quota: Quota) -> None:
+    def __init__(self, usage: WorkspaceUsage, quota: Quota) -> None:
         self._bytes, self._files = usage
         self._quota = quota
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> WorkspaceUsage:
         """Return the counts as they are now."""
-        return Usage(max(0, self._bytes), max(0, self._files))
+        return WorkspaceUsage(max(0, self._bytes), max(0, self._files))
 
     def need(self, *, size: int = 0, files: int = 0) -> None:
         """Make sure that there is room for so much more.
@@ -93,7 +93,7 @@ class SharedUsage:
     left the counts behind, and people put files there by themselves.
     """
 
-    def __init__(self, path: Path, quota: Quota, measure: Callable[[], Usage]) -> None:
+    def __init__(self, path: Path, quota: Quota, measure: Callable[[], WorkspaceUsage]) -> None:
         self._path = path
         self._quota = quota
         self._measure = measure
@@ -101,11 +101,11 @@ class SharedUsage:
         self._threads = threading.Lock()
 
     @contextmanager
-    def changing(self) -> Iterator[Held]:
+    def changing(self) -> Iterator[LockedUsage]:
         """Hold the counts for the length of this context."""
         with self._threads, self._locked() as descriptor:
             usage = self._read(descriptor)
-            held = Held(usage, self._quota)
+            held = LockedUsage(usage, self._quota)
             try:
                 yield held
             finally:
@@ -127,10 +127,10 @@ class SharedUsage:
         finally:
             os.close(descriptor)
 
-    def _read(self, descriptor: int) -> Usage:
+    def _read(self, descriptor: int) -> WorkspaceUsage:
         record = os.pread(descriptor, _RECORD.size, 0)
         if self._is_measured and len(record) == _RECORD.size:
-            return Usage(*_RECORD.unpack(record))
+            return WorkspaceUsage(*_RECORD.unpack(record))
         usage = self._measure()
         os.pwrite(descriptor, _RECORD.pack(*usage), 0)
         self._is_measured = True

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 from toolfold.errors import BadInput, ToolFailed, ToolfoldError
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.attention import Look, attentive, unwatched
 from toolfold.workspace.descent import Status
 from toolfold.workspace.records import count, page, records
 from toolfold.workspace.shapes import shape_of_file
+from toolfold.workspace.watched_file import Look, attentive, unwatched
 from toolfold.workspace.workspace import Workspace
 
 MODULE: Final = "workspace"
@@ -23,7 +23,7 @@ ROOT: Final = "/workspace"
 _LISTED: Final = 1_000
 _SAMPLE_BYTES: Final = 200
 _PATTERN_CHARS: Final = 500
-_LARGEST: Final = 1 << 53
+_MAX: Final = 1 << 53
 
 _PATH: Final[JsonObject] = {"type": "string", "description": "such as /workspace/orders.csv"}
 _AT: Final[JsonObject] = {
@@ -33,11 +33,11 @@ _AT: Final[JsonObject] = {
 
 
 def _number(default: int, lowest: int = 0) -> JsonObject:
-    return {"type": "integer", "minimum": lowest, "maximum": _LARGEST, "default": default}
+    return {"type": "integer", "minimum": lowest, "maximum": _MAX, "default": default}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class WorkspaceVerb:
     """One function of the module."""
 
     name: str
@@ -49,39 +49,39 @@ class Verb:
 
 
 VERBS: Final = (
-    Verb(
+    WorkspaceVerb(
         name="list",
         description="List the files in the workspace by a pattern, such as *.csv or results/*.",
         parameters={"pattern": {"type": "string", "default": "*"}},
         required=(),
         returns="list[dict[str, Any]]",
     ),
-    Verb(
+    WorkspaceVerb(
         name="describe",
         description="Describe a file: type, bytes, length, keys or columns, a sample.",
         parameters={"path": _PATH},
         returns="dict[str, Any]",
     ),
-    Verb(
+    WorkspaceVerb(
         name="read",
         description="Read a slice of a file as text; offset and size are in bytes.",
         parameters={"path": _PATH, "offset": _number(0), "size": _number(100_000)},
         returns="str",
     ),
-    Verb(
+    WorkspaceVerb(
         name="records",
         description="Read records of a large file: items of a JSON list, JSON lines, rows of "
         "CSV, lines of text.",
         parameters={"path": _PATH, "start": _number(0), "limit": _number(100, 1), "at": _AT},
         returns="list[Any]",
     ),
-    Verb(
+    WorkspaceVerb(
         name="count",
         description="Count the records of a file.",
         parameters={"path": _PATH, "at": _AT},
         returns="int",
     ),
-    Verb(
+    WorkspaceVerb(
         name="remove",
         description="Remove a file, or a directory with all that is in it; return how many.",
         parameters={"path": _PATH},

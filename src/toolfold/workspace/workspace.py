@@ -11,9 +11,8 @@ from typing import BinaryIO, Final
 
 from toolfold.config.locks import try_lock
 from toolfold.config.paths import make_private
-from toolfold.workspace.attention import SLICE_BYTES, Look, WatchedFile, unwatched
 from toolfold.workspace.descent import (
-    Entry,
+    DirectoryEntry,
     Status,
     check_height,
     clear,
@@ -25,9 +24,10 @@ from toolfold.workspace.descent import (
     status_at,
     walk,
 )
-from toolfold.workspace.draft import Draft, truncate_within, write_within
+from toolfold.workspace.draft import WorkspaceDraft, truncate_within, write_within
 from toolfold.workspace.names import is_name, names_of, refusal
-from toolfold.workspace.usage import Held, Quota, SharedUsage, Usage
+from toolfold.workspace.usage import LockedUsage, Quota, SharedUsage, WorkspaceUsage
+from toolfold.workspace.watched_file import SLICE_BYTES, Look, WatchedFile, unwatched
 
 READ_BYTES: Final = 64 << 20
 """The most that one read returns."""
@@ -57,16 +57,16 @@ class Workspace:
         with self._parent(path) as (at, name):
             return status_at(at, name) if name else Status(True, 0, os.fstat(at).st_mtime)
 
-    def entries(self, path: str = "") -> list[Entry]:
+    def entries(self, path: str = "") -> list[DirectoryEntry]:
         """Return the plain files and the directories in a directory, by name."""
-        found: list[Entry] = []
+        found: list[DirectoryEntry] = []
         if not names_of(path) and not self.root.exists():
             return found
         with self._directory(path) as at:
             for name, status in entries_of(at):
                 plain = plain_status(status)
                 if plain is not None and is_name(name):
-                    found.append(Entry(name, plain))
+                    found.append(DirectoryEntry(name, plain))
                 if len(found) > self.quota.files:
                     break
         if len(found) > self.quota.files:
@@ -86,10 +86,10 @@ class Workspace:
         with BufferedReader(WatchedFile(descriptor, look), SLICE_BYTES) as file:
             yield file
 
-    def usage(self) -> Usage:
+    def usage(self) -> WorkspaceUsage:
         """Return how much it holds."""
         if not self.root.exists():
-            return Usage(0, 0)
+            return WorkspaceUsage(0, 0)
         with self._usage.changing() as held:
             return held.usage
 
@@ -102,7 +102,7 @@ class Workspace:
 
     # Writing
 
-    def create(self, path: str) -> Draft:
+    def create(self, path: str) -> WorkspaceDraft:
         """Begin a file that replaces any at `path` once it is finished."""
         *above, name = names_of(path) or ("",)
         _named(name, path)
@@ -110,14 +110,14 @@ class Workspace:
         with self._parent(path) as (at, _):
             _size_if_there(at, name)
 
-        def put(held: Held, drafts: int, draft: str) -> None:
+        def put(held: LockedUsage, drafts: int, draft: str) -> None:
             with self._descended(tuple(above), path) as parent:
                 replaced = _size_if_there(parent, name)
                 os.rename(draft, name, src_dir_fd=drafts, dst_dir_fd=parent)
             if replaced is not None:
                 held.book(size=-replaced, files=-1)
 
-        return Draft(self._drafts, self._usage, put)
+        return WorkspaceDraft(self._drafts, self._usage, put)
 
     def write(self, path: str, content: bytes, offset: int | None = None) -> None:
         """Write into a file that is there, at `offset` or else at its end."""
@@ -224,7 +224,7 @@ class Workspace:
     @contextmanager
     def _changing(
         self, path: str, for_itself: int = errno.EISDIR
-    ) -> Iterator[tuple[Held, int, str]]:
+    ) -> Iterator[tuple[LockedUsage, int, str]]:
         """Hold the counts, and yield them with the directory and the name that `path` means."""
         self._make()
         with self._usage.changing() as held, self._parent(path) as (at, name):
@@ -235,7 +235,7 @@ class Workspace:
             for each in (self.root.parent, self.root, self._drafts):
                 make_private(each)
 
-    def _measure(self) -> Usage:
+    def _measure(self) -> WorkspaceUsage:
         """Count what is there, and clear away what the dead were writing."""
         self._clear_drafts()
         size = files = 0
@@ -244,7 +244,7 @@ class Workspace:
                 size, files = size + _counted(found), files + 1
                 if files > _MEASURED * self.quota.files:
                     break
-        return Usage(size, files)
+        return WorkspaceUsage(size, files)
 
     def _clear_drafts(self) -> None:
         with suppress(FileNotFoundError), descended(self._drafts, ()) as at:

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from toolfold.catalog.search.discovery import ToolIndex
-from toolfold.catalog.search.meaning import Meaning
+from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.embedding import MiniLmEmbedder, Vectors
 from toolfold.errors import StoreError
@@ -38,20 +38,20 @@ def index() -> ToolIndex:
 
 
 @asynccontextmanager
-async def learning(meaning: Meaning) -> AsyncIterator[None]:
+async def learning(meaning: ToolVectorIndex) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(meaning.keep_learning)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def found(meaning: Meaning, tools: ToolIndex, query: str) -> list[str]:
+async def found(meaning: ToolVectorIndex, tools: ToolIndex, query: str) -> list[str]:
     result = await meaning.search(tools, query, limit=1)
     return [tool.function for tool in result.hits]
 
 
 async def test_search_goes_by_words_at_once_and_by_meaning_after_a_while(tmp_path: Path) -> None:
-    meaning, tools = Meaning(EMBEDDER, tmp_path), index()
+    meaning, tools = ToolVectorIndex(EMBEDDER, tmp_path), index()
     async with learning(meaning):
         at_once = await found(meaning, tools, "umbrella forecast")
         with anyio.fail_after(30):
@@ -81,7 +81,7 @@ async def test_vectors_are_kept_on_disk_and_not_computed_again(tmp_path: Path) -
     counts = []
     for _ in range(2):
         counting = Counting()
-        meaning, tools = Meaning(counting, tmp_path), index()
+        meaning, tools = ToolVectorIndex(counting, tmp_path), index()
         async with learning(meaning):
             with anyio.fail_after(30):
                 while not await found(meaning, tools, "umbrella forecast"):
@@ -104,7 +104,7 @@ class Broken:
 async def test_without_a_model_search_goes_on_by_words(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    meaning, tools = Meaning(Broken(), tmp_path), index()
+    meaning, tools = ToolVectorIndex(Broken(), tmp_path), index()
     async with learning(meaning):
         await found(meaning, tools, "rain")
         with anyio.fail_after(10):

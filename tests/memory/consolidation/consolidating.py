@@ -11,15 +11,15 @@ from fakes import FakeEmbedder
 from memories import Clock
 
 from toolfold.memory.consolidation.service import Consolidation
-from toolfold.memory.consolidation.store import Kept
+from toolfold.memory.consolidation.store import StoredNote
 from toolfold.memory.hashes import note_hash
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.usage import Usage
+from toolfold.memory.usage import UsageCounter
 
 DAY_S = 86_400.0
 
@@ -32,7 +32,7 @@ class World:
     clock: Clock
     store: SqliteStore
     kept: SqliteConsolidations
-    usage: Usage
+    usage: UsageCounter
     memory: Memory
     consolidation: Consolidation
 
@@ -51,8 +51,8 @@ async def running_world(
     path = directory / "memory.db"
     file = SqliteFile(path)
     store, kept = SqliteStore(file), SqliteConsolidations(file)
-    usage = Usage(kept, clock=clock)
-    meaning = Meaning(store, FakeEmbedder())
+    usage = UsageCounter(kept, clock=clock)
+    meaning = NoteVectorizer(store, FakeEmbedder())
     async with file.running(), store.running(), meaning.running(), usage.running():
         yield World(
             path=path,
@@ -86,7 +86,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
     return connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
 
 
-def kept(content: str, key: int = 1, **values: Any) -> Kept:
+def kept(content: str, key: int = 1, **values: Any) -> StoredNote:
     """Return a note as a consolidation reads it."""
     given: dict[str, Any] = {
         "key": key,
@@ -104,4 +104,4 @@ def kept(content: str, key: int = 1, **values: Any) -> Kept:
         "links": frozenset(),
     }
     given |= values
-    return Kept(**({"influence": given["quality"]} | given))
+    return StoredNote(**({"influence": given["quality"]} | given))

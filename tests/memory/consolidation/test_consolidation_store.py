@@ -12,18 +12,18 @@ from stores import draft, embed_all
 from toolfold.errors import NotFound, StoreError
 from toolfold.memory.consolidation.models import ConsolidationCounts
 from toolfold.memory.consolidation.store import (
+    ConsolidationLease,
+    ConsolidationPlan,
     ConsolidationStore,
     Merge,
     Occasion,
-    Plan,
-    Seen,
-    Turn,
+    SeenNote,
 )
 from toolfold.memory.sqlite.consolidation import SqliteConsolidations
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.store import Change, Filter, Store
-from toolfold.memory.usage import Use, UseStore
+from toolfold.memory.store import Filter, NoteChange, Store
+from toolfold.memory.usage import NoteUse, UseStore
 
 
 class Stores(NamedTuple):
@@ -54,9 +54,9 @@ async def add(stores: Stores, *contents: str, namespace: str = "one", **values: 
     return await stores.notes.add(namespace, drafts, now=1000.0)
 
 
-async def seen(stores: Stores, namespace: str = "one") -> dict[int, Seen]:
+async def seen(stores: Stores, namespace: str = "one") -> dict[int, SeenNote]:
     notes = await stores.consolidations.notes_after(namespace, 0, limit=100)
-    return {note.key: Seen(note.hash, note.version) for note in notes}
+    return {note.key: SeenNote(note.hash, note.version) for note in notes}
 
 
 def occasion(at: float = 2000.0, **counts: int) -> Occasion:
@@ -74,8 +74,10 @@ async def test_notes_are_read_in_pages_with_all_that_is_weighed(stores: Stores) 
     await add(stores, "elsewhere", namespace="two")
     await embed_all(stores.notes, FakeEmbedder())
     [first, *_] = await stores.consolidations.notes_after("one", 0, limit=1)
-    await stores.uses.add_uses([Use("one", first.hash[:8], 2, 1, 5000.0)])
-    await stores.uses.add_uses([Use("one", first.hash, 1, 0, 4000.0), Use("two", "0" * 8, 1, 0, 1)])
+    await stores.uses.add_uses([NoteUse("one", first.hash[:8], 2, 1, 5000.0)])
+    await stores.uses.add_uses(
+        [NoteUse("one", first.hash, 1, 0, 4000.0), NoteUse("two", "0" * 8, 1, 0, 1)]
+    )
 
     [page] = await stores.consolidations.notes_after("one", 0, limit=1)
     rest = await stores.consolidations.notes_after("one", page.key, limit=10)
@@ -99,7 +101,7 @@ async def test_notes_are_read_in_pages_with_all_that_is_weighed(stores: Stores) 
 
 async def test_a_plan_is_done_and_counted(stores: Stores) -> None:
     a, b, c, d = await add(stores, "a b", "a b c", "a b c d", "a b c d e", tags=("t",))
-    plan = Plan(
+    plan = ConsolidationPlan(
         merges=(Merge(b, (a,), ("t", "u")),),
         archive=(c,),
         links=((b, d),),
@@ -128,13 +130,13 @@ async def test_a_plan_is_done_and_counted(stores: Stores) -> None:
 
 async def test_notes_that_changed_since_the_plan_was_made_are_left_alone(stores: Stores) -> None:
     a, b, c, d, e = await add(stores, "a", "b", "c", "d", "e")
-    plan = Plan(
+    plan = ConsolidationPlan(
         merges=(Merge(a, (b,), ("u",)), Merge(c, (d,), ("u",))),
         archive=(e,),
         influence={c: 0.1},
         seen=await seen(stores),
     )
-    await stores.notes.update("one", draft("a").hash, Change(tags=("mine",)), now=1500.0)
+    await stores.notes.update("one", draft("a").hash, NoteChange(tags=("mine",)), now=1500.0)
     await stores.notes.delete("one", [draft("d").hash], now=1500.0)
     await stores.notes.delete("one", [draft("e").hash], now=1500.0)
 
@@ -151,7 +153,9 @@ async def test_notes_that_changed_since_the_plan_was_made_are_left_alone(stores:
 async def test_a_plan_that_fails_half_way_has_done_nothing(stores: Stores) -> None:
     a, b = await add(stores, "a", "b")
     wrong: Any = {a: 0.2, b: None}
-    plan = Plan(archive=(a,), influence=wrong, seen=await seen(stores), findings=(b"x",))
+    plan = ConsolidationPlan(
+        archive=(a,), influence=wrong, seen=await seen(stores), findings=(b"x",)
+    )
 
     with pytest.raises(StoreError):
         await stores.consolidations.apply("one", plan, occasion())
@@ -166,30 +170,34 @@ async def test_turns_are_taken_by_one_when_they_are_due(stores: Stores) -> None:
     kept = stores.consolidations
 
     async def take(holder: str, now: float) -> float:
-        return await kept.take_turn(Turn("one", holder, now + 50), now=now, every_s=100)
+        return await kept.take_turn(
+            ConsolidationLease("one", holder, now + 50), now=now, every_s=100
+        )
 
     assert await take("x", 1000) == 0, "there was none yet"
     assert await take("y", 1010) == 40, "until the turn of the other ends"
     assert await take("x", 1010) == 0, "its own"
     assert await take("y", 1061) == 0, "the other may have died"
-    await kept.end_turn(Turn("one", "x", 0))
+    await kept.end_turn(ConsolidationLease("one", "x", 0))
     assert await take("z", 1062) > 0, "only who holds a turn gives it back"
-    await kept.end_turn(Turn("one", "y", 0))
-    await kept.apply("one", Plan(), occasion(at=1065))
+    await kept.end_turn(ConsolidationLease("one", "y", 0))
+    await kept.apply("one", ConsolidationPlan(), occasion(at=1065))
     assert await take("x", 1100) == 65
     assert await take("x", 1165) == 0
-    await kept.end_turn(Turn("one", "x", 0))
+    await kept.end_turn(ConsolidationLease("one", "x", 0))
     assert await kept.namespaces() == ["one"]
 
 
 async def test_what_was_undone_is_not_due_before_somebody_consolidates(stores: Stores) -> None:
     [key] = await add(stores, "a")
     kept = stores.consolidations
-    plan = Plan(influence={key: 0.1}, seen=await seen(stores))
+    plan = ConsolidationPlan(influence={key: 0.1}, seen=await seen(stores))
     applied = await kept.apply("one", plan, occasion(at=2000))
     await kept.undo("one", applied.id, now=2001)
 
-    assert await kept.take_turn(Turn("one", "x", 1e9), now=1e8, every_s=100) == 100
+    assert await kept.take_turn(ConsolidationLease("one", "x", 1e9), now=1e8, every_s=100) == 100
 
-    await kept.apply("one", Plan(), occasion(at=1e8))
-    assert await kept.take_turn(Turn("one", "x", 1e9), now=1e8 + 100, every_s=100) == 0
+    await kept.apply("one", ConsolidationPlan(), occasion(at=1e8))
+    assert (
+        await kept.take_turn(ConsolidationLease("one", "x", 1e9), now=1e8 + 100, every_s=100) == 0
+    )

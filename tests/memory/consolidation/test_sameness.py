@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pairs import DIFFERENT, EXPECTED_RECALL, SAME
 
 from toolfold.memory.consolidation.duplicates import find_merges
-from toolfold.memory.consolidation.sameness import canonical, sameness_key
 from toolfold.memory.consolidation.study import study
+from toolfold.memory.consolidation.text_comparison import canonical, sameness_key
 
 
 def are_merged(left: str, right: str, **values: object) -> bool:

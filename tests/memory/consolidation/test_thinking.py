@@ -8,21 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolfold.embedding import dequantize, quantize
-from toolfold.memory.consolidation import nearness
+from toolfold.memory.consolidation import similarity
 from toolfold.memory.consolidation.associations import find_associations
 from toolfold.memory.consolidation.clusters import find_clusters
-from toolfold.memory.consolidation.fading import idle_days, influence, is_to_archive
-from toolfold.memory.consolidation.nearness import find_nearby, read_vectors
+from toolfold.memory.consolidation.decay import idle_days, influence, is_to_archive
 from toolfold.memory.consolidation.patterns import find_patterns
-from toolfold.memory.consolidation.strategies import Comparing
-from toolfold.memory.consolidation.study import Studied, study
+from toolfold.memory.consolidation.similarity import find_nearby, read_vectors
+from toolfold.memory.consolidation.strategies import Comparison
+from toolfold.memory.consolidation.study import StudiedNote, study
 from toolfold.memory.consolidation.subjects import subjects
 from toolfold.memory.consolidation.summaries import summarize
 
-COMPARING = Comparing(links_per_note=2, least_strength=0.6, least_cosine=0.5, fewest_in_cluster=3)
+COMPARING = Comparison(links_per_note=2, least_strength=0.6, least_cosine=0.5, fewest_in_cluster=3)
 
 
-def notes_of(*texts: str, threads: bool = False) -> list[Studied]:
+def notes_of(*texts: str, threads: bool = False) -> list[StudiedNote]:
     blobs = quantize(FakeEmbedder().embed(texts))
     return [
         study(kept(text, key, vector=blob, thread="talk" if threads else None))
@@ -38,8 +38,8 @@ def nothing(done: int, total: int) -> None:
 def test_neighbours_are_those_of_the_whole_product_however_it_is_cut(
     sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nearness, "_BLOCK_ROWS", sizes[0])
-    monkeypatch.setattr(nearness, "_BLOCK_COLUMNS", sizes[1])
+    monkeypatch.setattr(similarity, "_BLOCK_ROWS", sizes[0])
+    monkeypatch.setattr(similarity, "_BLOCK_COLUMNS", sizes[1])
     random = np.random.default_rng(3)
     rows = random.standard_normal((60, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -59,12 +59,12 @@ def test_neighbours_are_those_of_the_whole_product_however_it_is_cut(
 
 
 def test_of_many_neighbours_the_nearest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearness, "_BLOCK_COLUMNS", 64)
+    monkeypatch.setattr(similarity, "_BLOCK_COLUMNS", 64)
     vectors = read_vectors(quantize(np.ones((200, 4), np.float32)))
 
     found = find_nearby(vectors, least=0.5, tick=nothing)
 
-    assert np.bincount(found.rows).tolist() == [nearness.MOST_NEIGHBOURS] * 200
+    assert np.bincount(found.rows).tolist() == [similarity.MAX_NEIGHBOURS] * 200
 
 
 def test_nothing_is_near_where_there_is_nothing() -> None:

@@ -9,7 +9,7 @@ import pytest
 from consolidating import World, running_world
 
 from toolfold.errors import StoreError
-from toolfold.memory.usage import Usage, Use
+from toolfold.memory.usage import NoteUse, UsageCounter
 
 
 def uses(world: World) -> list[tuple[int, int, float]]:
@@ -53,14 +53,14 @@ async def test_purging_a_note_forgets_its_uses(tmp_path: Path) -> None:
 
 
 class FullStore:
-    async def add_uses(self, uses: Sequence[Use]) -> None:
+    async def add_uses(self, uses: Sequence[NoteUse]) -> None:
         raise StoreError("The disk is full.")
 
 
 async def test_counts_that_cannot_be_written_are_nobodys_trouble(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    usage = Usage(FullStore())
+    usage = UsageCounter(FullStore())
     async with usage.running():
         usage.got("one", "abcd")
 
@@ -68,13 +68,13 @@ async def test_counts_that_cannot_be_written_are_nobodys_trouble(
 
 
 async def test_what_waits_to_be_written_is_bounded() -> None:
-    written: list[Use] = []
+    written: list[NoteUse] = []
 
     class Keeping:
-        async def add_uses(self, uses: Sequence[Use]) -> None:
+        async def add_uses(self, uses: Sequence[NoteUse]) -> None:
             written.extend(uses)
 
-    usage = Usage(Keeping())
+    usage = UsageCounter(Keeping())
     for _ in range(2):
         usage.shown("one", (f"{number:08x}" for number in range(20_000)))
 

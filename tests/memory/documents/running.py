@@ -9,7 +9,7 @@ from memories import Clock
 
 from toolfold.embedding import Embedder
 from toolfold.memory.documents.service import Documents
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.documents import SqliteDocuments
 from toolfold.memory.sqlite.file import SqliteFile
@@ -37,7 +37,7 @@ async def running_library(
     store = SqliteStore(file)
     clock = clock or Clock()
     async with file.running(), store.running():
-        meaning = Meaning(store, embedder)
+        meaning = NoteVectorizer(store, embedder)
         async with meaning.running():
             documents = Documents(
                 SqliteDocuments(file), meaning, namespace=namespace, roots=roots, clock=clock

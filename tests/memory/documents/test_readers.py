@@ -5,7 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_files import DOCUMENT, WORDS, make_archive, make_docx, make_pdf, paragraph, table
 
-from toolfold.memory.documents.blocks import MAX_TEXT_CHARS, Block, Read, Reader, Unreadable
+from toolfold.memory.documents.blocks import (
+    MAX_TEXT_CHARS,
+    Block,
+    DocumentContent,
+    Reader,
+    Unreadable,
+)
 from toolfold.memory.documents.kinds import decoded, tell_kind
 from toolfold.memory.documents.readers import docx
 from toolfold.memory.documents.readers.docx import read_docx
@@ -30,7 +36,7 @@ READERS: dict[str, Reader] = {
 }
 
 
-def said(read: Read) -> list[tuple[int, str]]:
+def said(read: DocumentContent) -> list[tuple[int, str]]:
     return [(block.level, block.text) for block in read.blocks]
 
 

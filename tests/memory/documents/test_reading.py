@@ -10,21 +10,21 @@ from made_files import make_docx, make_pdf
 
 from toolfold.memory.documents.blocks import Unreadable
 from toolfold.memory.documents.paths import read_file
-from toolfold.memory.documents.reading import ReadingProcess
+from toolfold.memory.documents.reader_process import ReaderProcess
 
 
-def pid_of(reading: ReadingProcess) -> int:
+def pid_of(reading: ReaderProcess) -> int:
     assert reading._process is not None
     return reading._process.pid
 
 
-async def read(reading: ReadingProcess, content: bytes, name: str = "a.md") -> list[str]:
+async def read(reading: ReaderProcess, content: bytes, name: str = "a.md") -> list[str]:
     _, _, chunks = await reading.read(content, name)
     return [chunk.content for chunk in chunks]
 
 
 async def test_one_process_reads_many_files() -> None:
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         assert await read(reading, b"# one\n\ntext") == ["one\ntext"]
         first = pid_of(reading)
         assert await read(reading, make_pdf([["page"]]), "a.pdf") == ["page"]
@@ -34,7 +34,7 @@ async def test_one_process_reads_many_files() -> None:
 
 
 async def test_a_process_that_was_killed_between_files_is_started_again() -> None:
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         await read(reading, b"one")
         process = reading._process
         assert process is not None
@@ -45,7 +45,7 @@ async def test_a_process_that_was_killed_between_files_is_started_again() -> Non
 
 
 async def test_a_process_that_hangs_costs_one_file() -> None:
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         await read(reading, b"one")
         reading._timeout_s = 0.2
         os.kill(pid_of(reading), signal.SIGSTOP)
@@ -62,7 +62,7 @@ async def test_a_page_that_unpacks_to_a_gigabyte_costs_one_file() -> None:
     inner = zlib.compress(b" " * 2**30, 1)
     stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(inner), inner)
     start, end = bomb.index(b"<< /Length"), bomb.index(b"endstream") + len(b"endstream")
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         with pytest.raises(Unreadable):
             await read(reading, bomb[:start] + stream + bomb[end:], "bomb.pdf")
 
@@ -70,7 +70,7 @@ async def test_a_page_that_unpacks_to_a_gigabyte_costs_one_file() -> None:
 
 
 async def test_an_archive_that_unpacks_to_too_much_costs_one_file() -> None:
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         with pytest.raises(Unreadable, match="unpacks"):
             await read(reading, make_docx(" " * (129 * 2**20)), "bomb.docx")
 
@@ -80,7 +80,7 @@ async def test_an_archive_that_unpacks_to_too_much_costs_one_file() -> None:
 @pytest.mark.parametrize("megabytes", [1, pytest.param(10, marks=pytest.mark.soak)])
 async def test_a_line_of_many_megabytes_is_read(megabytes: int) -> None:
     content = b"<html><p>" + b"x" * 500_000 * megabytes + b" word" * 100_000 * megabytes
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         chunks = await read(reading, content, "a.html")
 
     assert sum(chunk.count("x") for chunk in chunks) == 500_000 * megabytes
@@ -89,7 +89,7 @@ async def test_a_line_of_many_megabytes_is_read(megabytes: int) -> None:
 
 async def test_the_process_gets_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_KEY", "hunter2")
-    async with ReadingProcess.running() as reading:
+    async with ReaderProcess.running() as reading:
         await read(reading, b"one")
         seen = Path(f"/proc/{pid_of(reading)}/environ")
         if not seen.exists():
@@ -112,7 +112,7 @@ async def test_the_process_gets_nothing_of_the_environment(monkeypatch: pytest.M
     ],
 )
 async def test_nothing_that_the_process_says_is_trusted(answer: bytes) -> None:
-    from toolfold.memory.documents.reading import _checked
+    from toolfold.memory.documents.reader_process import _checked
 
     with pytest.raises(Unreadable):
         _checked(answer)

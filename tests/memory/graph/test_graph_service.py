@@ -12,7 +12,7 @@ from toolfold.errors import BadInput, NotFound
 from toolfold.memory.graph import inputs
 from toolfold.memory.graph.models import Fault, GraphPath, ImportReport, Neighbor
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.graph.tools import Answer, call
+from toolfold.memory.graph.tools import GraphAnswer, call
 
 FAMILY = [
     related("Ada", "knows", "Bob"),
@@ -318,7 +318,7 @@ async def test_halves_of_one_character_are_one_character(graph: Graph) -> None:
     await graph.create_entities([told("\ud83d\ude00")])
 
     assert await graph.open_nodes(["😀"]) == {"entities": [told("😀")], "relations": []}
-    assert await call(graph, "open_nodes", {"names": ["\ud83d"]}) == Answer(
+    assert await call(graph, "open_nodes", {"names": ["\ud83d"]}) == GraphAnswer(
         '{\n  "entities": [],\n  "relations": []\n}', {"entities": [], "relations": []}
     )
 

@@ -12,7 +12,7 @@ from memories import Clock
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.archive import SqliteArchive
 from toolfold.memory.sqlite.documents import SqliteDocuments
@@ -71,7 +71,7 @@ async def running_world(
     store = SqliteStore(file)
     clock = clock or Clock()
     async with file.running(), store.running():
-        meaning = Meaning(store, FakeEmbedder())
+        meaning = NoteVectorizer(store, FakeEmbedder())
         async with meaning.running():
             graph = Graph(SqliteGraphStore(file), store, namespace=namespace, clock=clock)
             yield World(

@@ -13,7 +13,7 @@ from mcp.shared.auth import AuthorizationCodeResult
 from toolfold.config.faults import shown
 from toolfold.errors import LoginFailed
 
-_LONGEST_HEAD_BYTES: Final = 16 * 1024
+_MAX_HEAD_BYTES: Final = 16 * 1024
 _REQUEST_TIMEOUT_S: Final = 10.0
 _PATH: Final = "/callback"
 _PAGE: Final = (
@@ -109,7 +109,7 @@ async def _target(stream: SocketStream) -> str:
     """
     head = b""
     while b"\r\n\r\n" not in head:
-        if len(head) > _LONGEST_HEAD_BYTES:
+        if len(head) > _MAX_HEAD_BYTES:
             raise ValueError("the head of the request is too long")
         head += await stream.receive()
     method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")

@@ -4,7 +4,7 @@ from typing import Final
 
 import httpx2
 
-_MOST_BYTES: Final = 256 * 1024
+_MAX_BYTES: Final = 256 * 1024
 
 
 async def ask(request: httpx2.Request, *, timeout_s: float) -> httpx2.Response:
@@ -26,6 +26,6 @@ async def _body(response: httpx2.Response) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
-        if len(body) > _MOST_BYTES:
-            raise httpx2.ReadError(f"The answer has more than {_MOST_BYTES:,} bytes.")
+        if len(body) > _MAX_BYTES:
+            raise httpx2.ReadError(f"The answer has more than {_MAX_BYTES:,} bytes.")
     return bytes(body)

@@ -9,22 +9,22 @@ from mcp.client.auth import OAuthFlowError, OAuthRegistrationError
 from mcp.shared.auth import OAuthMetadata
 from pydantic import ValidationError
 
-from toolfold.catalog.large import LargeParts, Sizes
+from toolfold.catalog.large import LargeParts, MessageSizes
 from toolfold.catalog.login.callback import listening
 from toolfold.catalog.login.exchange import ask
 from toolfold.catalog.login.logins import Login
-from toolfold.catalog.login.provider import LoginProvider, NotOffered, Visit, insist_on_privacy
+from toolfold.catalog.login.provider import LoginProvider, NotOffered, VisitPage, insist_on_privacy
 from toolfold.catalog.transport import http_streams
 from toolfold.config.faults import shown
 from toolfold.config.servers import LoginOptions, ServerConfig
 from toolfold.errors import LoginFailed
 
 _METADATA_TIMEOUT_S: Final = 15.0
-_SIZES: Final = Sizes(result_bytes=5_000_000, large_result_bytes=5_000_000)
+_SIZES: Final = MessageSizes(result_bytes=5_000_000, large_result_bytes=5_000_000)
 
 
 async def log_in(
-    server: ServerConfig, *, visit: Visit, timeout_s: float, earlier: Login | None = None
+    server: ServerConfig, *, visit: VisitPage, timeout_s: float, earlier: Login | None = None
 ) -> Login | None:
     """Have the user log in; return the login, or None if the server offers none.
 

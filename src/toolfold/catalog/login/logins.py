@@ -20,7 +20,7 @@ from toolfold.config.servers import ServerConfig
 from toolfold.errors import ConfigError, StoreError
 
 _LOCK_POLL_S: Final = 0.02
-_LONGEST_LIFETIME_S: Final = 1e10
+_MAX_LIFETIME_S: Final = 1e10
 _EXPIRY_SLACK_S: Final = 2.0  # so that a token does not end on its way
 
 
@@ -185,7 +185,7 @@ def expiry(lifetime: object, now: float) -> float | None:
         seconds = float(str(lifetime))
     except ValueError:
         return None
-    return now + seconds if 0 <= seconds < _LONGEST_LIFETIME_S else None
+    return now + seconds if 0 <= seconds < _MAX_LIFETIME_S else None
 
 
 def shown_time(timestamp: float) -> str:

@@ -27,7 +27,7 @@ from toolfold.errors import LoginFailed
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
-Visit = Callable[[str], Awaitable[None]]
+VisitPage = Callable[[str], Awaitable[None]]
 """Has the user visit a page, without waiting until that is done."""
 
 
@@ -42,7 +42,7 @@ class LoginProvider(OAuthClientProvider):
         self,
         server: ServerConfig,
         callback: Callback,
-        visit: Visit,
+        visit: VisitPage,
         metadata: OAuthMetadata | None,
         earlier: Login | None,
     ) -> None:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 _RENEWAL_TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 1.0
-_LONGEST_SCOPE_CHARS: Final = 2000
+_MAX_SCOPE_CHARS: Final = 2000
 _NOT_THE_LOGINS_FAULT: Final = frozenset({"server_error", "temporarily_unavailable", "slow_down"})
 
 
@@ -133,10 +133,10 @@ class StoredLogin(httpx2.Auth):
     async def _want(self, scope: str | None) -> None:
         """Remember a scope that was found missing, for the next login to ask for."""
         login = self._current()
-        if scope is None or login is None or len(scope) > _LONGEST_SCOPE_CHARS:
+        if scope is None or login is None or len(scope) > _MAX_SCOPE_CHARS:
             return
         wanted = union_scopes(login.wanted_scope, scope)
-        if wanted == login.wanted_scope or len(wanted or "") > _LONGEST_SCOPE_CHARS:
+        if wanted == login.wanted_scope or len(wanted or "") > _MAX_SCOPE_CHARS:
             return
         try:
             async with self._logins.locked(self._server):

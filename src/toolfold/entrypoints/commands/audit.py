@@ -13,13 +13,13 @@ from toolfold.config.config import load_config
 from toolfold.config.database import is_damage
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_json
-from toolfold.entrypoints.commands.when import parse_since
+from toolfold.entrypoints.commands.times import parse_since
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.audit.chain import Signer, key_path, read_signer
-from toolfold.journal.audit.exporting import lines
+from toolfold.journal.audit.export import lines
 from toolfold.journal.audit.head import accept, head_path, last_entry, read_head
-from toolfold.journal.audit.verifying import Fault, Verified, snapshot
-from toolfold.journal.audit.verifying import verify as verify_log
+from toolfold.journal.audit.verify import AuditFault, Verified, snapshot
+from toolfold.journal.audit.verify import verify as verify_log
 from toolfold.journal.runsdb import open_for_reading, read_journal
 from toolfold.memory.transfer.files import NewFile
 
@@ -38,11 +38,11 @@ def verify(arguments: Namespace) -> int:
     except StoreError as error:
         if not _is_evidence(error):
             raise
-        verified = _nothing(Fault(what=str(error)))
+        verified = _nothing(AuditFault(what=str(error)))
     if arguments.json:
         print_json(dataclasses.asdict(verified) | {"set_aside": aside})
     else:
-        print("\n".join(_said(verified, aside)))
+        print("\n".join(_verified_lines(verified, aside)))
     return int(verified.fault is not None or bool(aside))
 
 
@@ -50,17 +50,17 @@ def _verified(path: Path, *, is_accepting: bool) -> Verified:
     connection = open_for_reading(path)
     if connection is None:
         is_gone = head_path(path).exists()
-        return _nothing(Fault(what=f"the journal {path} is gone") if is_gone else None)
+        return _nothing(AuditFault(what=f"the journal {path} is gone") if is_gone else None)
     with closing(connection):
         signer = read_signer(path)
         if signer is None:
-            return _nothing(Fault(what=f"the key {key_path(path)} is missing"))
+            return _nothing(AuditFault(what=f"the key {key_path(path)} is missing"))
         if is_accepting:
             return _accepted(path, connection, signer)
         try:
             head = read_head(path, signer)
         except StoreError as error:
-            return _nothing(Fault(what=str(error), is_end=True))
+            return _nothing(AuditFault(what=str(error), is_end=True))
         with snapshot(connection):
             return verify_log(connection, signer, head)
 
@@ -74,7 +74,7 @@ def _accepted(path: Path, connection: sqlite3.Connection, signer: Signer) -> Ver
     return verified
 
 
-def _nothing(fault: Fault | None) -> Verified:
+def _nothing(fault: AuditFault | None) -> Verified:
     return Verified(entries=0, runs=0, pruned=0, trimmed=0, older=0, fault=fault)
 
 
@@ -83,7 +83,7 @@ def _is_evidence(error: StoreError) -> bool:
     return isinstance(error.__cause__, sqlite3.Error) and is_damage(error.__cause__)
 
 
-def _said(verified: Verified, aside: list[str]) -> Iterator[str]:
+def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
     if verified.fault:
         yield from _fault_lines(verified.fault)
     else:
@@ -102,7 +102,7 @@ def _said(verified: Verified, aside: list[str]) -> Iterator[str]:
         )
 
 
-def _fault_lines(fault: Fault) -> Iterator[str]:
+def _fault_lines(fault: AuditFault) -> Iterator[str]:
     of = f" It belongs to run {shown(fault.run)}." if fault.run else ""
     yield f"The audit log does not hold: {shown(fault.what, max_chars=500)}.{of}"
     if fault.is_end:

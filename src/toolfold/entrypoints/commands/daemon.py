@@ -16,13 +16,13 @@ from toolfold.config.paths import Directories
 from toolfold.config.processes import is_alive_since
 from toolfold.errors import ConfigError, NotFound
 from toolfold.relay.daemon import DaemonHandle, take_lock
-from toolfold.relay.places import Misplaced
+from toolfold.relay.paths import NoUsableDirectory
 from toolfold.relay.wire import decode, encode
 
 _ANSWER_S: Final = 10.0
 _POLL_S: Final = 0.05
-_LONGEST_STOP_S: Final = 340.0
-_LONGEST_START_S: Final = 60.0
+_MAX_STOP_S: Final = 340.0
+_MAX_START_S: Final = 60.0
 
 
 def daemon(arguments: Namespace) -> int:
@@ -56,14 +56,14 @@ def stop(arguments: Namespace) -> int:
     reach = find_daemon()
     answer = ask_daemon(reach, "stop", now=arguments.now)
     if answer is None and reach.is_locked():  # it is just being started
-        _until(lambda: ask_daemon(reach, "status") or not reach.is_locked(), _LONGEST_START_S)
+        _until(lambda: ask_daemon(reach, "status") or not reach.is_locked(), _MAX_START_S)
         answer = ask_daemon(reach, "stop", now=arguments.now)
     if answer is None:
         print("The daemon is not running.")
         return 0
     if answer["in_flight"] and not arguments.now:
         print(f"Waiting for {answer['in_flight']} requests; --now ends them.", flush=True)
-    if not _until(lambda: not is_alive_since(answer["pid"], answer["started"]), _LONGEST_STOP_S):
+    if not _until(lambda: not is_alive_since(answer["pid"], answer["started"]), _MAX_STOP_S):
         print(f"toolfold: process {answer['pid']} has not ended.", file=sys.stderr)
         return 1
     print("The daemon has ended.")
@@ -118,7 +118,7 @@ def find_daemon() -> DaemonHandle:
     """
     try:
         return DaemonHandle(dict(os.environ))
-    except Misplaced as error:
+    except NoUsableDirectory as error:
         raise ConfigError(str(error)) from error
 
 
@@ -131,7 +131,7 @@ def take_place(reach: DaemonHandle) -> int | None:
     try:
         reach.places.make()
         return take_lock(reach.places.lock)
-    except Misplaced as error:
+    except NoUsableDirectory as error:
         raise ConfigError(str(error)) from error
 
 

@@ -7,15 +7,20 @@ from dataclasses import asdict, dataclass, replace
 
 from toolfold.app import App
 from toolfold.config.config import Config, current_directory, environment, load_config
-from toolfold.config.serverfile import Surroundings, parse_servers
+from toolfold.config.serverfile import ServerContext, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.savings_text import bar
-from toolfold.entrypoints.install.clients import CLIENTS, Around, Place, find_place
+from toolfold.entrypoints.install.clients import (
+    CLIENTS,
+    ClientFile,
+    InstallContext,
+    find_client_file,
+)
 from toolfold.entrypoints.install.files import Files
-from toolfold.entrypoints.install.fold import Folder
-from toolfold.entrypoints.install.records import Records
+from toolfold.entrypoints.install.fold import Installer
+from toolfold.entrypoints.install.records import FileRecords
 from toolfold.errors import ConfigError
 from toolfold.journal.ledger import read_definitions
 from toolfold.journal.texts import compact
@@ -79,27 +84,31 @@ def print_estimate(price: Price, *, as_json: bool) -> int:
 def _config_after_install() -> Config:
     """Return the configuration that there would be if all clients were installed to."""
     config, environ = load_config(), environment()
-    around = Around(directories=config.directories, environ=environ, cwd=current_directory())
+    install_context = InstallContext(
+        directories=config.directories, environ=environ, cwd=current_directory()
+    )
     files = Files(dry_run=True)
-    places = [find_place(client, "user", around) for client in CLIENTS]
+    places = [find_client_file(client, "user", install_context) for client in CLIENTS]
     for place in places:
         if place.is_in_use:
-            _pretend(place, around, files)
+            _pretend(place, install_context, files)
     text = files.read(places[0].target)
     if text is None:
         return config
-    surroundings = Surroundings(environ=environ, options=config.settings.servers)
-    read = parse_servers(places[0].target, text.encode(), surroundings).servers
+    server_context = ServerContext(environ=environ, options=config.settings.servers)
+    read = parse_servers(places[0].target, text.encode(), server_context).servers
     servers = {server.name: server for server in config.servers}  # a project's, once trusted
     servers |= {each.name: each for each in read.values() if isinstance(each, ServerConfig)}
     broken = tuple(each for each in read.values() if isinstance(each, ServerFault))
     return replace(config, servers=tuple(servers.values()), faults=broken)
 
 
-def _pretend(place: Place, around: Around, files: Files) -> None:
+def _pretend(place: ClientFile, install_context: InstallContext, files: Files) -> None:
     """Do what install would do, in memory."""
     try:
-        folder = Folder(around, files, Records(around.directories.state, files))
+        folder = Installer(
+            install_context, files, FileRecords(install_context.directories.state, files)
+        )
         folder.plan(place, keep=False).target.save(files)
     except ConfigError as error:
         print(f"toolfold: {place.title}: {error}", file=sys.stderr)

@@ -11,12 +11,12 @@ from toolfold.app import running_memories
 from toolfold.config.config import environment, load_config
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.errors import BadInput
-from toolfold.relay.wire import LONGEST_LINE
+from toolfold.relay.wire import MAX_LINE
 
 
 def answer_in_own_process(_arguments: Namespace) -> int:
     """Answer the question on standard input, and print the answer as JSON."""
-    question = _question(sys.stdin.buffer.read(LONGEST_LINE))
+    question = _question(sys.stdin.buffer.read(MAX_LINE))
     print(json.dumps(anyio.run(_answer, question)))
     return 0
 

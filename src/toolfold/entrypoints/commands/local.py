@@ -17,15 +17,15 @@ import anyio
 from toolfold.app import App, running_app, running_memories
 from toolfold.config.config import Config
 from toolfold.entrypoints.commands import doctor as examination
-from toolfold.entrypoints.commands.options import config_of, world_of, written_options
-from toolfold.entrypoints.commands.trusting import trust_project
+from toolfold.entrypoints.commands.options import config_of, config_of_run, written_options
+from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.execution.report import RunResult
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.report import RunReport
+from toolfold.execution.runtime import SessionRequest
 from toolfold.journal.journal import journal_of
-from toolfold.journal.replay import Decision
+from toolfold.journal.replay import DoubtDecision
 from toolfold.journal.runs import Origin
 from toolfold.memory.memories import Memories
 
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
 
     async def action(app: App) -> int:
         origin = Origin(client="cli", project=str(app.config.project or ""))
-        wish = SessionWish(arguments.session)
+        wish = SessionRequest(arguments.session)
         dry_run = arguments.dry_run
         return print_result(
             arguments, await app.runtime.run(code, origin=origin, session=wish, dry_run=dry_run)
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
 
 def resume(arguments: Namespace, run_id: str) -> int:
     """Go on with a run that did not come to its own end."""
-    decision: Decision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
+    decision: DoubtDecision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
     config = config_of(arguments)
     begun = journal_of(config).find(run_id).origin
     client = begun.client if begun.client.startswith("key:") else "cli"
@@ -60,11 +60,11 @@ def resume(arguments: Namespace, run_id: str) -> int:
             arguments, await app.runtime.resume(run_id, origin=origin, decision=decision)
         )
 
-    world = world_of(arguments, config, project=begun.project, client=begun.client)
-    return with_app(world, action)
+    run_config = config_of_run(arguments, config, project=begun.project, client=begun.client)
+    return with_app(run_config, action)
 
 
-def print_result(arguments: Namespace, result: RunResult) -> int:
+def print_result(arguments: Namespace, result: RunReport) -> int:
     """Print what came of a run; return the exit status."""
     if arguments.json:
         print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
@@ -170,7 +170,7 @@ def _code(arguments: Namespace) -> str:
         raise ConfigError(f"Cannot read {arguments.file}: {error}") from error
 
 
-def _as_json(result: RunResult) -> dict[str, object]:
+def _as_json(result: RunReport) -> dict[str, object]:
     entries = dataclasses.asdict(result)
     entries["images"] = [image["mime_type"] for image in entries["images"]]
     return entries

@@ -14,7 +14,7 @@ def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
     return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
 
 
-def world_of(arguments: Namespace, config: Config, *, project: str, client: str) -> Config:
+def config_of_run(arguments: Namespace, config: Config, *, project: str, client: str) -> Config:
     """Return the configuration in which a run goes on: of its project, and of its key.
 
     Raises:

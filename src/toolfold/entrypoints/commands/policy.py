@@ -12,10 +12,10 @@ from toolfold.config.faults import shown
 from toolfold.config.files import read_file, replace_file
 from toolfold.config.paths import make_private
 from toolfold.entrypoints.commands.options import config_of
-from toolfold.entrypoints.commands.tools import Shelf
+from toolfold.entrypoints.commands.tools import CachedCatalog
 from toolfold.errors import ConfigError, NotFound
 from toolfold.execution.trust.approvals import approvals_of, scope_of
-from toolfold.execution.trust.guarding import facts_of
+from toolfold.execution.trust.guard import facts_of
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import ToolFacts, explain
 from toolfold.policy.files import NAME, PolicyFiles, read_policy
@@ -69,7 +69,7 @@ def _facts(arguments: Namespace) -> ToolFacts:
     """Return what is known of a tool from what its server listed last."""
     name = str(arguments.tool)
     try:
-        return facts_of(Shelf(arguments).known().find(name))
+        return facts_of(CachedCatalog(arguments).known().find(name))
     except NotFound:
         print(f"{shown(name)} is not known here; only rules about names can be told.")
         return ToolFacts(name, name.partition(".")[0])

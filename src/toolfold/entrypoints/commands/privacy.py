@@ -15,8 +15,8 @@ from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput
-from toolfold.execution.trust.concealing import Privacy, concealed_answer
-from toolfold.journal.decisions import Revealed
+from toolfold.execution.trust.privacy_border import PrivacyRules, concealed_answer
+from toolfold.journal.decisions import RevealEvent
 from toolfold.journal.journal import journal_of
 from toolfold.journal.runs import Origin
 from toolfold.privacy.detect import Detectors
@@ -24,7 +24,7 @@ from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.vault import Vault
 from toolfold.privacy.vaults import Vaults
 
-_MOST_CHARS: Final = 4 * 1024 * 1024
+_MAX_CHARS: Final = 4 * 1024 * 1024
 _DAY_S: Final = 24 * 3600.0
 
 
@@ -32,7 +32,7 @@ def privacy_status(arguments: Namespace) -> int:
     """Print what is concealed here, who may receive what, and how much the vault holds."""
     config = config_of(arguments)
     with _vaults(config) as vaults:
-        privacy = Privacy(config, vaults)
+        privacy = PrivacyRules(config, vaults)
         print(f"privacy is {config.settings.privacy.mode} (`mode` of [privacy])")
         for server in config.servers:
             told = "concealed" if privacy.conceals(server.name) else "shown as they are"
@@ -85,7 +85,7 @@ def _write_down(config: Config, kinds: Mapping[str, int]) -> None:
     code = "# The user had placeholders revealed."
     with journal.opened(), journal.begin(origin, code, kind="reveal") as run:
         for kind, count in kinds.items():
-            run.reveal(Revealed(position=0, upstream="the user", kind=kind, count=count))
+            run.reveal(RevealEvent(position=0, upstream="the user", kind=kind, count=count))
         run.end(failure=None, reply="")
 
 
@@ -93,7 +93,7 @@ def privacy_check(arguments: Namespace) -> int:
     """Print a file or a text as code and model would see it."""
     config = load_config()
     with _vaults(config) as vaults:
-        rules = Privacy(config, vaults).rules
+        rules = PrivacyRules(config, vaults).rules
     patterns = config.settings.privacy.patterns
     vault = Vault(detectors=Detectors([CustomDetector(*each) for each in patterns]))
     conceal = partial(vault.conceal, fields=rules)
@@ -145,9 +145,9 @@ def _vaults(config: Config) -> Iterator[Vaults]:
 
 
 def _text(given: str) -> str:
-    text = sys.stdin.read(_MOST_CHARS + 1) if given == "-" else given
-    if len(text) > _MOST_CHARS:
-        raise BadInput(f"At most {_MOST_CHARS:,} characters are taken at once.")
+    text = sys.stdin.read(_MAX_CHARS + 1) if given == "-" else given
+    if len(text) > _MAX_CHARS:
+        raise BadInput(f"At most {_MAX_CHARS:,} characters are taken at once.")
     return text
 
 
@@ -156,11 +156,11 @@ def _text_or_file(given: str) -> str:
         if given == "-" or not Path(given).is_file():
             return _text(given)
         with Path(given).open(encoding="utf-8", errors="replace") as file:
-            return _text(file.read(_MOST_CHARS + 1))
+            return _text(file.read(_MAX_CHARS + 1))
     except OSError:  # a text that is too long to be the name of a file
         return _text(given)
 
 
 def _lines(text: str) -> str:
     """Return a text of several lines without anything that moves a terminal's cursor."""
-    return "\n".join(shown(line, max_chars=_MOST_CHARS) for line in text.split("\n"))
+    return "\n".join(shown(line, max_chars=_MAX_CHARS) for line in text.split("\n"))

@@ -51,23 +51,23 @@ def _converse(relay: "subprocess.Popen[str]") -> dict[str, Any]:
     call = {"name": "execute_code", "arguments": {"code": "1 + 1"}}
     assert relay.stdin is not None  # noqa: S101
     assert relay.stdout is not None  # noqa: S101
-    _say(relay, {"id": 1, "method": "initialize", "params": greeting})
-    _hear(relay)
-    _say(relay, {"method": "notifications/initialized"})
-    _say(relay, {"id": 2, "method": "tools/call", "params": call})
-    answer = _hear(relay)
+    _send(relay, {"id": 1, "method": "initialize", "params": greeting})
+    _receive(relay)
+    _send(relay, {"method": "notifications/initialized"})
+    _send(relay, {"id": 2, "method": "tools/call", "params": call})
+    answer = _receive(relay)
     relay.stdin.close()
     relay.wait(_PATIENCE_S)
     return answer
 
 
-def _say(relay: "subprocess.Popen[str]", message: dict[str, Any]) -> None:
+def _send(relay: "subprocess.Popen[str]", message: dict[str, Any]) -> None:
     assert relay.stdin is not None  # noqa: S101
     relay.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     relay.stdin.flush()
 
 
-def _hear(relay: "subprocess.Popen[str]") -> dict[str, Any]:
+def _receive(relay: "subprocess.Popen[str]") -> dict[str, Any]:
     """Return the next answer. The relay gives up by itself, so this cannot wait for ever."""
     assert relay.stdout is not None  # noqa: S101
     while True:

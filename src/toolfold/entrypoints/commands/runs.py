@@ -6,19 +6,19 @@ from pathlib import Path
 
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.audit import export, verify
-from toolfold.entrypoints.commands.replaying import replay
+from toolfold.entrypoints.commands.replay import replay
 from toolfold.entrypoints.commands.runs_text import (
     print_json,
     print_text,
     read_journal,
     state_of,
 )
-from toolfold.entrypoints.commands.when import show_moment
+from toolfold.entrypoints.commands.times import show_moment
 from toolfold.errors import ConfigError, NotFound
-from toolfold.journal.runs import Call, Kind, Run, Text, find, newest
+from toolfold.journal.runs import Call, Run, RunKind, Text, find, newest
 
 _VERBS = frozenset({"list", "show", "resume", "replay", "verify", "export"})
-_KINDS: dict[Kind, str] = {
+_KINDS: dict[RunKind, str] = {
     "code": "",
     "rehearsal": "dry run",
     "direct": "one tool",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
-from toolfold.entrypoints.commands.when import parse_since
+from toolfold.entrypoints.commands.times import parse_since
 from toolfold.journal.accounts import Accounts, read_accounts
 from toolfold.journal.ledger import Account, Sums, sums, uses
 from toolfold.journal.runsdb import read_journal

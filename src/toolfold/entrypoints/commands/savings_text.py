@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from toolfold.config.faults import shown
-from toolfold.journal.ledger import Sums, Use
+from toolfold.journal.ledger import Sums, ToolUse
 
 _BAR: Final = 30
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-_MOST_LINES: Final = 50
+_MAX_LINES: Final = 50
 _NAME_CHARS: Final = 40
 
 
@@ -37,7 +37,7 @@ def sums_table(groups: Mapping[str, Sums], title: str) -> Iterator[str]:
     """Give a line to each group, the last ones."""
     yield f"{title:<18} {'calls':>7} {'passed':>11} {'deferred':>12} {'loaded':>12}  saved"
     most = max((each.saved for each in groups.values()), default=0)
-    for name, each in list(groups.items())[-_MOST_LINES:]:
+    for name, each in list(groups.items())[-_MAX_LINES:]:
         yield (
             f"{name:<18} {each.calls:>7,} {each.passed:>11,} {each.deferred:>12,} "
             f"{each.loaded:>12,}  {bar(each.saved, most)} {each.saved:,}"
@@ -45,11 +45,11 @@ def sums_table(groups: Mapping[str, Sums], title: str) -> Iterator[str]:
     yield from _left_out(len(groups))
 
 
-def use_table(found: Mapping[str, Use], title: str) -> Iterator[str]:
+def use_table(found: Mapping[str, ToolUse], title: str) -> Iterator[str]:
     """Give a line to each tool or server, those with the most tokens first."""
     yield f"{title:<{_NAME_CHARS}} {'calls':>7}  tokens of calls and answers, kept from the model"
     most = max((use.tokens for use in found.values()), default=0)
-    for name, use in list(found.items())[:_MOST_LINES]:
+    for name, use in list(found.items())[:_MAX_LINES]:
         said = shown(name, max_chars=_NAME_CHARS)
         yield f"{said:<{_NAME_CHARS}} {use.calls:>7,}  {bar(use.tokens, most)} {use.tokens:,}"
     yield from _left_out(len(found))
@@ -81,8 +81,8 @@ def _share(passed: int, instead: int) -> str:
 
 
 def _left_out(count: int) -> Iterator[str]:
-    if count > _MOST_LINES:
-        yield f"... and {count - _MOST_LINES:,} more; --json has all."
+    if count > _MAX_LINES:
+        yield f"... and {count - _MAX_LINES:,} more; --json has all."
 
 
 def _count(number: int, word: str) -> str:

@@ -12,9 +12,9 @@ from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput, NotFound
 from toolfold.execution.modules.skills import not_saved
-from toolfold.execution.skill_tests import SkillTests, told
+from toolfold.execution.skill_tests import SkillTests, test_report
 from toolfold.skills.folders import MANIFEST, SOURCE
-from toolfold.skills.models import Skill, Texts
+from toolfold.skills.models import Skill, SkillTexts
 from toolfold.skills.names import parse_name
 from toolfold.skills.places import open_library
 
@@ -32,14 +32,16 @@ def skills_edit(arguments: Namespace) -> int:
             status = subprocess.run(command, check=False).returncode  # noqa: S603  # the user's own
         except OSError as error:
             raise BadInput(f"The editor {command[0]!r} does not start: set $EDITOR.") from error
-        texts = Texts(files[1].read_text(encoding="utf-8"), files[0].read_text(encoding="utf-8"))
+        texts = SkillTexts(
+            files[1].read_text(encoding="utf-8"), files[0].read_text(encoding="utf-8")
+        )
         if status or texts == skill.texts:
             print("Nothing was changed.")
             return status
         return with_app(config, lambda app: _take_over(app, skill, texts))
 
 
-async def _take_over(app: App, skill: Skill, texts: Texts) -> int:
+async def _take_over(app: App, skill: Skill, texts: SkillTexts) -> int:
     draft = app.library.edited(skill, texts)
     _, findings = await app.runtime.check_skill(draft.skill)
     if findings:
@@ -65,7 +67,7 @@ def skills_test(arguments: Namespace) -> int:
                 print(f"{skill.name}: not tested: {error}")
                 status = status or int(bool(names))
                 continue
-            print(told(test, skill))
+            print(test_report(test, skill))
             status = 1 if test.differences else status
         return status
 

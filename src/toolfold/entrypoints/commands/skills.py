@@ -15,8 +15,8 @@ from toolfold.skills.models import Skill, SkillFault
 from toolfold.skills.names import parse_name
 from toolfold.skills.places import open_library
 
-_MOST_EXPORTED = 1_000
-_MOST_EXPORTED_BYTES = 50 << 20
+_MAX_EXPORTED = 1_000
+_MAX_EXPORTED_BYTES = 50 << 20
 
 
 def skills_list(arguments: Namespace) -> int:
@@ -119,7 +119,7 @@ def _files(skill: Skill) -> list[tuple[Path, Path]]:
             if path.is_file() and not path.is_symlink():
                 found.append((path, path.relative_to(skill.folder)))
                 size += path.stat().st_size
-        if len(found) > _MOST_EXPORTED or size > _MOST_EXPORTED_BYTES:
+        if len(found) > _MAX_EXPORTED or size > _MAX_EXPORTED_BYTES:
             raise BadInput(f"{skill.folder} holds too much to be exported: copy it yourself.")
     return found
 

@@ -15,16 +15,16 @@ from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.tool import Tool
 from toolfold.config.config import Config, deciding_files
 from toolfold.config.servers import ServerConfig, config_hash
-from toolfold.entrypoints.commands.kept_search import as_kept, path_of, print_hits
+from toolfold.entrypoints.commands.cached_search import as_kept, path_of, print_hits
 from toolfold.entrypoints.commands.options import config_of
 
 if TYPE_CHECKING:
-    from toolfold.catalog.known import KnownTools
+    from toolfold.catalog.known_tools import KnownTools
 
 
 def tools_list(arguments: Namespace) -> int:
     """Print every tool, and name the servers whose tools are not known."""
-    shelf = Shelf(arguments)
+    shelf = CachedCatalog(arguments)
     tools = [
         tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
     ]
@@ -40,7 +40,7 @@ def tools_list(arguments: Namespace) -> int:
 
 def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query, best first."""
-    shelf = Shelf(arguments)
+    shelf = CachedCatalog(arguments)
     index, lines = shelf.index(arguments)
     if not arguments.json:
         print_hits(arguments, index, lines)
@@ -54,7 +54,7 @@ def tools_describe(arguments: Namespace) -> int:
     """Print how to call the tools named."""
     from toolfold.catalog.stubs import render_stub
 
-    shelf = Shelf(arguments)
+    shelf = CachedCatalog(arguments)
     known = shelf.known()
     tools = [known.find(name) for name in arguments.names]
     if arguments.json:
@@ -64,7 +64,7 @@ def tools_describe(arguments: Namespace) -> int:
     return 0
 
 
-class Shelf:
+class CachedCatalog:
     """What is kept of the configured servers. Those never seen are connected to, once."""
 
     def __init__(self, arguments: Namespace) -> None:
@@ -77,7 +77,7 @@ class Shelf:
 
     def known(self) -> "KnownTools":
         """Return the tools of every server, and what is built in."""
-        from toolfold.catalog.known import KnownTools
+        from toolfold.catalog.known_tools import KnownTools
         from toolfold.mounts import built_in_tools
 
         listings = {s.name: self._cache.load(config_hash(s)) for s in self._servers()}

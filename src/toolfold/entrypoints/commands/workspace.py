@@ -41,7 +41,7 @@ def workspace_ls(arguments: Namespace) -> int:
 
 def workspace_cat(arguments: Namespace) -> int:
     """Print a file as it is."""
-    with _told(), _open().opened(inner_path(arguments.path)) as file:
+    with _reporting_errors(), _open().opened(inner_path(arguments.path)) as file:
         sys.stdout.flush()
         shutil.copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -53,7 +53,7 @@ def workspace_rm(arguments: Namespace) -> int:
     path = inner_path(arguments.path or "")
     if not path and not arguments.all:
         raise BadInput("Say which file or directory is to be removed, or --all.")
-    with _told():
+    with _reporting_errors():
         count = _open().remove(path)
     print(f"{count:,} removed.")
     return 0
@@ -66,7 +66,7 @@ def workspace_export(arguments: Namespace) -> int:
     found = [each for each in _files(workspace) if _is_below(each[0], start)]
     if not found:
         raise NotFound(f"There is no file at {start!r} in the workspace.")
-    with _told():
+    with _reporting_errors():
         _write(workspace, [path for path, _ in found], target)
     print(f"{len(found):,} files in {target}.")
     return 0
@@ -121,7 +121,7 @@ def _new(target: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reporting_errors() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:

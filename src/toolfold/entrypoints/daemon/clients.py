@@ -12,7 +12,7 @@ from toolfold.entrypoints.mcp.lines import InFlight
 
 
 @dataclass(slots=True, eq=False)
-class Client:
+class ConnectedClient:
     """One that is being served."""
 
     id: str
@@ -32,14 +32,14 @@ class Client:
         }
 
 
-class Clients:
+class ConnectedClients:
     """Counts connections, and knows those that became clients."""
 
     def __init__(self) -> None:
         self.connections = 0
         """All that are open, greeted or not."""
         self.is_draining = anyio.Event()
-        self._clients: set[Client] = set()
+        self._clients: set[ConnectedClient] = set()
         self._changed = anyio.Event()
 
     @property
@@ -61,7 +61,7 @@ class Clients:
             self._count(-1)
 
     @asynccontextmanager
-    async def served(self, client: Client) -> AsyncIterator[None]:
+    async def served(self, client: ConnectedClient) -> AsyncIterator[None]:
         """Serve a client in this context. When we drain, it is let go once it waits for nothing."""
 
         async def let_go() -> None:

@@ -16,20 +16,20 @@ import anyio
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 
 from toolfold import __version__
-from toolfold.app import Shared, running_shared
+from toolfold.app import SharedResources, running_shared
 from toolfold.catalog.orphans import Children, end_orphans
 from toolfold.config.config import Config
 from toolfold.config.files import replace_file
-from toolfold.entrypoints.daemon.clients import Clients
-from toolfold.entrypoints.daemon.reception import Reception
-from toolfold.entrypoints.daemon.worlds import Worlds
+from toolfold.entrypoints.daemon.app_pool import AppPool
+from toolfold.entrypoints.daemon.clients import ConnectedClients
+from toolfold.entrypoints.daemon.connections import ConnectionServer
 from toolfold.relay.daemon import DaemonHandle
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_DRAIN_S: Final = 330.0  # the longest run takes 300
-_MOST_CONNECTIONS: Final = 1_000
-_MOST_FILES: Final = 8_192
+_MAX_DRAIN_S: Final = 330.0  # the longest run takes 300
+_MAX_CONNECTIONS: Final = 1_000
+_MAX_FILES: Final = 8_192
 _BREATH_S: Final = 0.1
 
 
@@ -39,7 +39,7 @@ class Daemon:
     def __init__(
         self,
         config: Config,
-        shared: Shared,
+        shared: SharedResources,
         handle: DaemonHandle,
         lock: int,
         *,
@@ -52,15 +52,15 @@ class Daemon:
         self._lock: int | None = lock
         self._on_stop = on_stop
         self._idle_s = settings.daemon_idle_s if on_stop is None else math.inf
-        self._worlds = Worlds(shared, linger_s=settings.linger_s)
-        self._clients = Clients()
+        self._apps = AppPool(shared, linger_s=settings.linger_s)
+        self._clients = ConnectedClients()
         self._token = secrets.token_urlsafe(24) if handle.uses_port else ""
         self._started = time.time()
         self._tasks: TaskGroup | None = None
 
     async def serve(self) -> None:
         """Serve until idle, drained or cancelled. The socket and the lock go first."""
-        async with self._worlds.running(), anyio.create_task_group() as tasks:
+        async with self._apps.running(), anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
                 async with await self._listen() as listener, anyio.create_task_group() as door:
@@ -70,7 +70,7 @@ class Daemon:
                     door.cancel_scope.cancel()
             finally:
                 self._vanish()
-            with anyio.move_on_after(_LONGEST_DRAIN_S):
+            with anyio.move_on_after(_MAX_DRAIN_S):
                 await self._clients.all_gone()
             tasks.cancel_scope.cancel()
 
@@ -128,7 +128,7 @@ class Daemon:
         return listener
 
     async def _accept(self, listener: Any, tasks: TaskGroup) -> None:
-        reception = Reception(self, self._shared, self._worlds, self._clients, tasks)
+        server = ConnectionServer(self, self._shared, self._apps, self._clients, tasks)
         prove = partial(self._handle.proof, self._token)
         while True:
             try:
@@ -138,8 +138,8 @@ class Daemon:
                 _log.warning("A connection could not be taken: %r", error.__cause__ or error)
                 await anyio.sleep(_BREATH_S)
                 continue
-            if self._clients.connections < _MOST_CONNECTIONS:
-                tasks.start_soon(reception.receive, stream, prove)
+            if self._clients.connections < _MAX_CONNECTIONS:
+                tasks.start_soon(server.receive, stream, prove)
             else:
                 await stream.aclose()
 
@@ -191,6 +191,6 @@ def _allow_many_files() -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

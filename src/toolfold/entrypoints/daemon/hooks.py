@@ -29,9 +29,9 @@ class HookServer:
     async def serve(self) -> None:
         """Serve until the hook is gone; what it no longer waits for is cancelled."""
         async with anyio.create_task_group() as tasks:
-            await self._hear(tasks)
+            await self._receive(tasks)
 
-    async def _hear(self, tasks: TaskGroup) -> None:
+    async def _receive(self, tasks: TaskGroup) -> None:
         while True:
             try:
                 line = await self.lines.receive()

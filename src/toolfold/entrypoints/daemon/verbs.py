@@ -12,8 +12,8 @@ from toolfold.entrypoints.mcp.lines import InFlight, LineStream
 from toolfold.errors import BadInput, ToolfoldError
 from toolfold.memory.background import in_background
 from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories, Place
-from toolfold.relay.wire import LONGEST_LINE, decode, encode, key_of
+from toolfold.memory.memories import Memories, RequestContext
+from toolfold.relay.wire import MAX_LINE, decode, encode, key_of
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class VerbServer:
     """Serves one peer, in the namespace where it is unless a request names another."""
 
     memories: Memories
-    place: Place
+    context: RequestContext
     lines: LineStream
     in_flight: InFlight
 
@@ -57,31 +57,31 @@ class VerbServer:
     async def _answers(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         if not request:
             raise BadInput("This cannot be read: it is nested too deep, or a number is too long.")
-        namespace = request.get("namespace") or self.place.namespace
+        namespace = request.get("namespace") or self.context.namespace
         verb, arguments = request.get("verb", 0), request.get("arguments", {})
         kinds = ((namespace, str), (verb, str), (arguments, dict))
         if not all(isinstance(value, kind) for value, kind in kinds):
             raise BadInput("A request is {id, verb, arguments, namespace}.")
-        place = self.place._replace(namespace=namespace)
+        context = self.context._replace(namespace=namespace)
         if request.get("pages"):
-            async for page in self.memories.pages(place, verb, arguments):
+            async for page in self.memories.pages(context, verb, arguments):
                 yield {"page": as_json(page)}
             yield {"value": None}
             return
-        yield {"value": as_json(await self._call(request, place, verb, arguments))}
+        yield {"value": as_json(await self._call(request, context, verb, arguments))}
 
     async def _call(
-        self, request: dict[str, Any], place: Place, verb: str, arguments: dict[str, Any]
+        self, request: dict[str, Any], context: RequestContext, verb: str, arguments: dict[str, Any]
     ) -> Any:
         if not request.get("progress"):
-            return await self.memories.call(place, verb, arguments)
+            return await self.memories.call(context, verb, arguments)
         latest: list[Any] = []
 
         def note(done: int, total: int, what: str = "") -> None:
             latest[:] = [done, total, what]
 
         async with in_background(partial(self._report, request.get("id"), latest)):
-            return await self.memories.call(place, verb, arguments, progress=note)
+            return await self.memories.call(context, verb, arguments, progress=note)
 
     async def _report(self, request_id: object, latest: list[Any]) -> None:
         """Tell the peer now and then how far its request is."""
@@ -94,9 +94,9 @@ class VerbServer:
 
     async def _send(self, request_id: object, answer: dict[str, Any]) -> None:
         line = encode({"id": request_id, **answer})
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE:
             raise BadInput(
-                f"The answer has {len(line):,} bytes, and {LONGEST_LINE:,} are the most. Ask for "
+                f"The answer has {len(line):,} bytes, and {MAX_LINE:,} are the most. Ask for "
                 "less at once."
             )
         await self.lines.send(line)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-from toolfold.catalog.definitions import Listing, definition, listing
+from toolfold.catalog.definitions import DefinitionText, definition, listing
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin
 from toolfold.journal.texts import compact, tool_text
@@ -13,7 +13,7 @@ from toolfold.relay.surface import load_surface
 from toolfold.tokens import count_tokens
 
 
-class Asked(NamedTuple):
+class AvoidedCall(NamedTuple):
     """One call of a tool, and the text that comes back."""
 
     tool: str
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
         return self.tool.replace("_", ".", 1)
 
 
-def tokens_as_tool_calls(asked: Sequence[Asked]) -> int:
+def tokens_as_tool_calls(asked: Sequence[AvoidedCall]) -> int:
     """Return what passes through a model that makes these calls: definitions, calls and answers.
 
     Only the definitions of tools that are called count, each once, as where clients load them on
@@ -36,7 +36,7 @@ def tokens_as_tool_calls(asked: Sequence[Asked]) -> int:
     return definitions + sum(_call(each) for each in asked)
 
 
-def _call(asked: Asked) -> int:
+def _call(asked: AvoidedCall) -> int:
     call = tool_text(asked.path, compact(asked.arguments))
     return count_tokens(call) + count_tokens(asked.answer)
 
@@ -64,7 +64,7 @@ class MemoryTools:
     """The tools of memory, as an offer that the ledger understands."""
 
     @cached_property
-    def listings(self) -> tuple[Listing, ...]:
+    def listings(self) -> tuple[DefinitionText, ...]:
         """Their definitions."""
         tools = {name.replace("_", ".", 1): each for name, each in _tools().items()}
         return (listing("memory", tools, is_built_in=True),)
@@ -73,7 +73,9 @@ class MemoryTools:
 _MEMORY_TOOLS: Final = MemoryTools()
 
 
-def book(journal: Journal, origin: Origin, hook: str, asked: Sequence[Asked], shown: str) -> None:
+def book(
+    journal: Journal, origin: Origin, hook: str, asked: Sequence[AvoidedCall], shown: str
+) -> None:
     """Write into the journal what a hook asked memory, and what it put before the model."""
     with journal.begin(origin, f"# The hook {hook} showed notes.", kind="hook") as run:
         for each in asked:

@@ -18,9 +18,9 @@ import anyio.to_thread
 
 _PATIENCE_S: Final = 2.0
 _COMMITS: Final = 5
-_MOST_KNOWN: Final = 200
-_LONGEST: Final = 2_000
-_LONGEST_NAME: Final = 100
+_MAX_KNOWN: Final = 200
+_MAX: Final = 2_000
+_MAX_NAME: Final = 100
 _NO_NAME: Final = re.compile(r"[^\w./-]")
 _NO_COMMITS: Final = "does not have any commits yet"
 _SAFELY: Final = (
@@ -52,7 +52,7 @@ class GitContext:
     def query(self) -> str:
         """What to look for in memory; "" where nothing is known."""
         branch = " ".join(self.branch.replace("/", " ").replace("-", " ").split())
-        return " ".join([branch, *self.subjects]).strip()[:_LONGEST]
+        return " ".join([branch, *self.subjects]).strip()[:_MAX]
 
     @property
     def about(self) -> str:
@@ -60,11 +60,11 @@ class GitContext:
 
         It stands in a sentence of ours, so whoever named the branch must not go on with it.
         """
-        return f"branch {_NO_NAME.sub('_', self.branch)[:_LONGEST_NAME]}" if self.branch else ""
+        return f"branch {_NO_NAME.sub('_', self.branch)[:_MAX_NAME]}" if self.branch else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GitPlace:
+class GitLocation:
     """Where and for whom git is asked."""
 
     directory: Path
@@ -77,9 +77,9 @@ class Git:
     """Asks git, and asks it again only when something was committed or checked out since."""
 
     def __init__(self) -> None:
-        self._known: dict[GitPlace, tuple[object, GitContext]] = {}
+        self._known: dict[GitLocation, tuple[object, GitContext]] = {}
 
-    async def read(self, place: GitPlace) -> GitContext:
+    async def read(self, place: GitLocation) -> GitContext:
         """Return where work goes on; what goes wrong is remarked, and left out."""
         found = await anyio.to_thread.run_sync(_git_directory, place.directory)
         if found is None:
@@ -90,13 +90,13 @@ class Git:
             return known
         context = await _ask_git(place)
         if not context.remarks:
-            if len(self._known) >= _MOST_KNOWN:
+            if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             self._known[place] = state, context
         return context
 
 
-async def _ask_git(place: GitPlace) -> GitContext:
+async def _ask_git(place: GitLocation) -> GitContext:
     git = shutil.which("git", path=place.search_path)
     if git is None:
         return GitContext(remarks=("git is not in the PATH.",))
@@ -134,7 +134,7 @@ async def _output(command: list[str], environ: dict[str, str]) -> str:
         words = done.stderr.decode(errors="replace").strip()
         if _NO_COMMITS not in words:
             raise _GitFailed(words.splitlines()[-1][:200] if words else "no reason given")
-    return done.stdout.decode(errors="replace")[:_LONGEST]
+    return done.stdout.decode(errors="replace")[:_MAX]
 
 
 def _git_directory(directory: Path) -> Path | None:
@@ -175,7 +175,7 @@ def _beginning(path: Path) -> bytes:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or not _is_ours(about):
             raise OSError(f"{path} is not a file of ours")
-        return file.read(_LONGEST)
+        return file.read(_MAX)
 
 
 def _is_ours(about: os.stat_result) -> bool:

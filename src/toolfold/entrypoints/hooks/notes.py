@@ -10,20 +10,20 @@ from toolfold.memory.models import CompactMemory, ExplainedMemory
 SESSION_TAG: Final = "session"
 """The tag of records of conversations."""
 
-_MOST_SESSIONS: Final = 2
+_MAX_SESSIONS: Final = 2
 
 AnyNote = CompactMemory | ExplainedMemory
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NoteCandidates:
     """Notes from one source, best first, and how many of them come before others may have more."""
 
     notes: Sequence[AnyNote]
     share: int
 
 
-def choose(sources: Sequence[Wanted], *, most: int) -> list[AnyNote]:
+def choose(sources: Sequence[NoteCandidates], *, most: int) -> list[AnyNote]:
     """Return the share of each source, then what else there is, each note once."""
     chosen: dict[str, AnyNote] = {}
     said: set[str] = set()
@@ -32,7 +32,7 @@ def choose(sources: Sequence[Wanted], *, most: int) -> list[AnyNote]:
         is_session = SESSION_TAG in note.tags
         if note.hash in chosen or note.preview in said or len(chosen) == most:
             continue
-        if is_session and sessions == _MOST_SESSIONS:
+        if is_session and sessions == _MAX_SESSIONS:
             continue
         sessions += is_session
         chosen[note.hash] = note
@@ -40,7 +40,7 @@ def choose(sources: Sequence[Wanted], *, most: int) -> list[AnyNote]:
     return list(chosen.values())
 
 
-def _in_turn(sources: Sequence[Wanted]) -> Iterator[AnyNote]:
+def _in_turn(sources: Sequence[NoteCandidates]) -> Iterator[AnyNote]:
     for source in sources:
         yield from source.notes[: source.share]
     for source in sources:

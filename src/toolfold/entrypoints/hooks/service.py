@@ -10,17 +10,17 @@ import anyio.to_thread
 from toolfold.config.config import Config
 from toolfold.config.hooks import HookSettings
 from toolfold.embedding import Embedder
-from toolfold.entrypoints.hooks.cost import Asked, book, tokens_as_tool_calls
-from toolfold.entrypoints.hooks.git import Git, GitContext, GitPlace
-from toolfold.entrypoints.hooks.notes import Wanted, choose, fitted, line
-from toolfold.entrypoints.hooks.recording import record
+from toolfold.entrypoints.hooks.conversation_record import record
+from toolfold.entrypoints.hooks.cost import AvoidedCall, book, tokens_as_tool_calls
+from toolfold.entrypoints.hooks.git import Git, GitContext, GitLocation
+from toolfold.entrypoints.hooks.notes import NoteCandidates, choose, fitted, line
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.errors import BadInput
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.background import in_background
-from toolfold.memory.memories import Memories, Place
+from toolfold.memory.memories import Memories, RequestContext
 from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
 from toolfold.memory.ranking.words import telling_words
 from toolfold.relay.hooks.secrets import beginning_without_secrets
@@ -37,11 +37,11 @@ _FROM_PROMPT: Final = 3
 _LOOKED_AT: Final = 10
 _PROMPT_SCORE: Final = 0.6
 _PROMPT_SHARE: Final = 3
-_LONGEST_QUERY: Final = 2_000
+_MAX_QUERY: Final = 2_000
 _HOW: Final = 'In execute_code, memory.get("HASH") returns the whole of a note.'
 
-Answer = dict[str, Any]
-Found = Sequence[CompactMemory | ExplainedMemory]
+HookAnswer = dict[str, Any]
+FoundNotes = Sequence[CompactMemory | ExplainedMemory]
 
 
 class Hooks:
@@ -63,7 +63,7 @@ class Hooks:
         self._conversations = Conversations()
         self._git = Git()
 
-    async def answer(self, config: Config, request: JsonObject) -> Answer:
+    async def answer(self, config: Config, request: JsonObject) -> HookAnswer:
         """Answer one hook; empty if it is switched off, or there is nothing to say.
 
         `context` is for the model, `message` for the user; `remarks` tell what did not work and did
@@ -86,7 +86,7 @@ class Hooks:
                 return await self._record(config, payload, "session end", on=wanted.session_end)
         raise BadInput(f"There is no hook {hook!r}.")
 
-    async def _begin(self, config: Config, payload: dict[str, str]) -> Answer:
+    async def _begin(self, config: Config, payload: dict[str, str]) -> HookAnswer:
         source = payload.get("source", "startup")
         known = self._conversations.begin(payload.get("session_id", ""), source, now=self._clock())
         if known is None:
@@ -94,7 +94,7 @@ class Hooks:
         search = _Search(self._memories, config)
         git, listed = await self._look_around(config, search)
         near = await search.find(git.query, limit=_FROM_GIT, min_score=_GIT_SCORE)
-        sources = [Wanted(near, share=3), *listed]
+        sources = [NoteCandidates(near, share=3), *listed]
         chosen = choose(sources, most=config.settings.hooks.notes)
         answer = await _shown(config, chosen, search, about=git.about)
         shown = chosen[: answer.get("notes", 0)]
@@ -104,23 +104,23 @@ class Hooks:
 
     async def _look_around(
         self, config: Config, search: "_Search"
-    ) -> tuple[GitContext, list[Wanted]]:
+    ) -> tuple[GitContext, list[NoteCandidates]]:
         found: list[GitContext] = []
         is_found = anyio.Event()
 
         async def ask_git() -> None:
-            found.append(await self._git.read(_surroundings(config)))
+            found.append(await self._git.read(_git_location(config)))
             is_found.set()
 
         async with in_background(ask_git):
-            important = Wanted(await search.tagged(IMPORTANT, limit=_IMPORTANT), share=3)
-            recent = Wanted(await search.newest(limit=config.settings.hooks.notes), share=2)
+            important = NoteCandidates(await search.tagged(IMPORTANT, limit=_IMPORTANT), share=3)
+            recent = NoteCandidates(await search.newest(limit=config.settings.hooks.notes), share=2)
             await is_found.wait()
         return found[0], [important, recent]
 
-    async def _go_on(self, config: Config, payload: dict[str, str]) -> Answer:
-        prompt = beginning_without_secrets(payload.get("prompt", ""), _LONGEST_QUERY)
-        prompt = prompt[:_LONGEST_QUERY]  # it stands in the journal, too
+    async def _go_on(self, config: Config, payload: dict[str, str]) -> HookAnswer:
+        prompt = beginning_without_secrets(payload.get("prompt", ""), _MAX_QUERY)
+        prompt = prompt[:_MAX_QUERY]  # it stands in the journal, too
         known = self._conversations.find(payload.get("session_id", ""))
         has_turned = known.turns(await self._subject(prompt))
         is_asked = asks_for_memory(prompt)
@@ -143,8 +143,8 @@ class Hooks:
         config: Config,
         payload: dict[str, str],
         hook: str,
-        asked: Sequence[Asked],
-        answer: Answer,
+        asked: Sequence[AvoidedCall],
+        answer: HookAnswer,
     ) -> None:
         if self._journal is not None and answer:
             project = str(config.project or config.start_directory)
@@ -161,7 +161,7 @@ class Hooks:
 
     async def _record(
         self, config: Config, payload: dict[str, str], event: str, *, on: bool
-    ) -> Answer:
+    ) -> HookAnswer:
         if not on:
             return {}
         remarks = await record(self._memories, config, payload, event=event, now=self._clock())
@@ -173,31 +173,31 @@ class _Search:
 
     def __init__(self, memories: Memories, config: Config) -> None:
         self._memories = memories
-        self._place = Place(config.namespace, config.settings.memory)
+        self._place = RequestContext(config.namespace, config.settings.memory)
         self._answers: list[tuple[str, JsonObject, CompactSearchResult]] = []
 
-    async def find(self, query: str, *, limit: int, min_score: float) -> Found:
+    async def find(self, query: str, *, limit: int, min_score: float) -> FoundNotes:
         if not query:
             return ()
         return await self._ask("search", {"query": query, "limit": limit, "min_score": min_score})
 
-    async def recall(self, query: str, *, limit: int) -> Found:
+    async def recall(self, query: str, *, limit: int) -> FoundNotes:
         return await self._ask("recall", {"query": query, "limit": limit})
 
-    async def tagged(self, tag: str, *, limit: int) -> Found:
+    async def tagged(self, tag: str, *, limit: int) -> FoundNotes:
         return await self._ask("search_by_tag", {"tags": tag, "limit": limit})
 
-    async def newest(self, *, limit: int) -> Found:
+    async def newest(self, *, limit: int) -> FoundNotes:
         return await self._ask("list", {"limit": limit})
 
-    async def _ask(self, verb: str, arguments: JsonObject) -> Found:
+    async def _ask(self, verb: str, arguments: JsonObject) -> FoundNotes:
         result: CompactSearchResult = await self._memories.call(
             self._place, f"memory.{verb}", arguments
         )
         self._answers.append((verb, arguments, result))
         return result.memories
 
-    def that_brought(self, notes: Found) -> list[Asked]:
+    def that_brought(self, notes: FoundNotes) -> list[AvoidedCall]:
         """Return the calls that bring these notes and no others, each of them once.
 
         We look at more than we show; an agent would not have to.
@@ -210,18 +210,18 @@ class _Search:
             if brought:
                 limited: JsonObject = {**arguments, "limit": len(brought)}
                 answer = repr(result._replace(memories=brought))
-                asked.append(Asked(f"memory_{verb}", limited, answer))
+                asked.append(AvoidedCall(f"memory_{verb}", limited, answer))
         return asked
 
 
 async def _shown(
     config: Config,
-    chosen: Found,
+    chosen: FoundNotes,
     search: _Search,
     *,
     about: str = "",
     share: int = 1,
-) -> Answer:
+) -> HookAnswer:
     """Return what the model shall read of notes, within the budget, and what that saves."""
     settings = config.settings.hooks
     project = (config.project or config.start_directory).name
@@ -229,7 +229,7 @@ async def _shown(
     def write(lines: Sequence[str]) -> str:
         return fenced(lines, project=project, about=about, how=_HOW)
 
-    def work() -> Answer:
+    def work() -> HookAnswer:
         budget = settings.budget_tokens // share
         text, count = fitted([line(note) for note in chosen], write, budget, count_tokens)
         if not count:
@@ -237,19 +237,21 @@ async def _shown(
         tokens = count_tokens(text)
         instead = tokens_as_tool_calls(search.that_brought(chosen[:count]))
         saved = instead - tokens
-        figures: Answer = {"notes": count, "tokens": tokens, "saved": saved}
+        figures: HookAnswer = {"notes": count, "tokens": tokens, "saved": saved}
         return {"context": text, **figures} | _message(settings, count, tokens, instead, share)
 
     return await anyio.to_thread.run_sync(work) if chosen else {}
 
 
-def _surroundings(config: Config) -> GitPlace:
-    return GitPlace(
+def _git_location(config: Config) -> GitLocation:
+    return GitLocation(
         directory=config.start_directory, search_path=config.search_path, home=config.home
     )
 
 
-def _message(settings: HookSettings, count: int, tokens: int, instead: int, share: int) -> Answer:
+def _message(
+    settings: HookSettings, count: int, tokens: int, instead: int, share: int
+) -> HookAnswer:
     if not settings.message or share > 1:
         return {}
     notes = "1 note" if count == 1 else f"{count} notes"

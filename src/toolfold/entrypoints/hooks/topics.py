@@ -7,8 +7,8 @@ from typing import Final
 
 from toolfold.entrypoints.hooks.notes import AnyNote
 
-_MOST_CONVERSATIONS: Final = 200
-_MOST_SUBJECTS: Final = 6
+_MAX_CONVERSATIONS: Final = 200
+_MAX_SUBJECTS: Final = 6
 _TWICE_S: Final = 10.0
 
 # A prompt of few words ("now run the tests") goes on with what there is.
@@ -39,7 +39,7 @@ class Conversation:
     """The hashes of notes that the model has seen in it."""
 
     began: tuple[str, float] = ("", 0.0)
-    _subjects: deque[Subject] = field(default_factory=lambda: deque(maxlen=_MOST_SUBJECTS))
+    _subjects: deque[Subject] = field(default_factory=lambda: deque(maxlen=_MAX_SUBJECTS))
 
     def saw(self, notes: Iterable[AnyNote]) -> None:
         """Take down what the model was shown."""
@@ -73,6 +73,6 @@ class Conversations:
         """Return the conversation of that id."""
         known = self._known.pop(session, None) or Conversation()
         self._known[session] = known
-        while len(self._known) > _MOST_CONVERSATIONS:
+        while len(self._known) > _MAX_CONVERSATIONS:
             self._known.popitem(last=False)
         return known

@@ -9,11 +9,11 @@ from starlette.types import Receive, Scope, Send
 
 from toolfold.app import App
 from toolfold.entrypoints.http.callers import CALLER, Caller, Callers
-from toolfold.entrypoints.http.guard import Doorkeeper
+from toolfold.entrypoints.http.guard import AccessControl
 from toolfold.entrypoints.http.keys import Keys, LocalToken
 from toolfold.entrypoints.http.stack import MCP_METHODS, find_address, guarded_app, serve_at
 from toolfold.entrypoints.http.tenants import Tenants
-from toolfold.entrypoints.rest.operations import Visit
+from toolfold.entrypoints.rest.operations import RestRequest
 from toolfold.entrypoints.rest.routes import rest_routes
 from toolfold.errors import ConfigError
 
@@ -53,10 +53,10 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
         tenant = await tenants.of(Caller(key_id, keys.get(key_id).namespace))
         return tenant.app
 
-    async def find_visit(scope: Scope) -> Visit:
+    async def find_visit(scope: Scope) -> RestRequest:
         caller: Caller = scope[CALLER]
         tenant = await tenants.of(caller)
-        return Visit(
+        return RestRequest(
             app=tenant.app,
             key=caller.key,
             is_known=caller.is_known,
@@ -70,7 +70,7 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
             *rest_routes(find_visit, time_s=settings.request_time_s),
         ],
         lifespan=lifespan,
-        doorkeeper=Doorkeeper(
+        access_control=AccessControl(
             allowed_hosts=frozenset(map(str.lower, settings.allowed_hosts)),
             allowed_origins=frozenset(map(str.lower, settings.allowed_origins)),
             takes_addresses=takes_addresses,

@@ -12,7 +12,7 @@ HEAD_TIME_S: Final = BODY_TIME_S
 """How long a client may take from its first byte to the last of its headers."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """Waits for headers no longer than for a body, and refuses what is no HTTP in our own shape."""
 
     _deadline: Any = None

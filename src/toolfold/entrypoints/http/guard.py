@@ -73,7 +73,7 @@ def refused(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doorkeeper:
+class AccessControl:
     """Knows whom to let in. A page of some web site must not reach us under a name it controls."""
 
     allowed_hosts: frozenset[str] = frozenset()
@@ -110,14 +110,14 @@ class Doorkeeper:
         return len(origins) == 1 and (ours or origin in self.allowed_origins)
 
 
-class Guard:
+class HttpGuard:
     """Lets a request in once it is allowed and its body is here, whole and not too large."""
 
     def __init__(
-        self, app: ASGIApp, *, doorkeeper: Doorkeeper, callers: Callers | None = None
+        self, app: ASGIApp, *, access_control: AccessControl, callers: Callers | None = None
     ) -> None:
         self._app = app
-        self._doorkeeper = doorkeeper
+        self._access_control = access_control
         self._callers = callers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,7 +125,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if (status := self._doorkeeper.objection(scope)) is not None:
+        if (status := self._access_control.objection(scope)) is not None:
             await refusal(status, scope)(scope, receive, send)
             return
         caller = self._callers.identify(scope) if self._callers else Caller()

@@ -22,8 +22,8 @@ from toolfold.errors import BadInput, ConfigError, NotFound
 
 _MARK: Final = "tf_"
 _SECRET_BYTES: Final = 32
-_MOST_NAME_CHARS: Final = 100
-_MOST_NAMESPACE_CHARS: Final = 1_000
+_MAX_NAME_CHARS: Final = 100
+_MAX_NAMESPACE_CHARS: Final = 1_000
 _TOKEN: Final = re.compile(rb"[\w-]{43}")
 
 _Stamp = tuple[int, int, int] | None
@@ -113,8 +113,8 @@ class Keys:
         secret = f"{_MARK}{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
         key = Key(
             id=key_id,
-            name=_clean(name, "name", _MOST_NAME_CHARS),
-            namespace=_clean(namespace, "namespace", _MOST_NAMESPACE_CHARS),
+            name=_clean(name, "name", _MAX_NAME_CHARS),
+            namespace=_clean(namespace, "namespace", _MAX_NAMESPACE_CHARS),
             sha256=_digest(secret),
             created=now,
         )

@@ -22,9 +22,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from toolfold.entrypoints.http.callers import Callers
-from toolfold.entrypoints.http.connection import Connection
-from toolfold.entrypoints.http.ending import CancelWhenLeft, Requests
-from toolfold.entrypoints.http.guard import Doorkeeper, Guard, WordedErrors, refusal
+from toolfold.entrypoints.http.cancellation import CancelOnDisconnect, OpenRequests
+from toolfold.entrypoints.http.connection import HttpConnection
+from toolfold.entrypoints.http.guard import AccessControl, HttpGuard, WordedErrors, refusal
 from toolfold.errors import ConfigError
 
 MCP_METHODS: Final = ["GET", "POST", "DELETE"]
@@ -38,7 +38,7 @@ _KEEP_ALIVE_S: Final = 30
 
 
 def mcp_app(
-    server: Server[Any], *, doorkeeper: Doorkeeper, routes: Sequence[BaseRoute] = ()
+    server: Server[Any], *, access_control: AccessControl, routes: Sequence[BaseRoute] = ()
 ) -> Starlette:
     """Return one MCP server at `/mcp`, guarded, with other routes beside it."""
     endpoint, running = mcp_endpoint(server)
@@ -49,7 +49,7 @@ def mcp_app(
             yield
 
     mcp = Route("/mcp", endpoint, methods=MCP_METHODS)
-    return guarded_app([mcp, *routes], lifespan=lifespan, doorkeeper=doorkeeper)
+    return guarded_app([mcp, *routes], lifespan=lifespan, access_control=access_control)
 
 
 def mcp_endpoint(
@@ -64,14 +64,14 @@ def mcp_endpoint(
     sessions = StreamableHTTPSessionManager(
         server, max_sessions=_MAX_SESSIONS, session_idle_timeout=_SESSION_IDLE_S
     )
-    return WordedErrors(CancelWhenLeft(sessions.asgi_app)), sessions.run
+    return WordedErrors(CancelOnDisconnect(sessions.asgi_app)), sessions.run
 
 
 def guarded_app(
     routes: Sequence[BaseRoute],
     *,
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]],
-    doorkeeper: Doorkeeper,
+    access_control: AccessControl,
     callers: Callers | None = None,
 ) -> Starlette:
     """Return these routes behind a guard. What fails is answered with a sentence."""
@@ -83,7 +83,7 @@ def guarded_app(
 
     return Starlette(
         routes=routes,
-        middleware=_middleware(doorkeeper, callers),
+        middleware=_middleware(access_control, callers),
         exception_handlers={HTTPException: refuse, Exception: refuse},
         lifespan=lifespan,
     )
@@ -140,7 +140,7 @@ async def serve_at(address: Address, app: ASGIApp, *, started: Callable[[str], N
     Raises:
         ConfigError: The address cannot be used.
     """
-    requests = Requests(app)
+    requests = OpenRequests(app)
     with _listen(address) as listener:
         server = _Uvicorn(requests, lambda: started(_url(listener)))
         async with anyio.create_task_group() as tasks:
@@ -160,7 +160,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=HttpConnection,
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -214,14 +214,14 @@ def _url(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
 
 
-def _middleware(doorkeeper: Doorkeeper, callers: Callers | None) -> list[Middleware]:
-    guard = Middleware(Guard, doorkeeper=doorkeeper, callers=callers)
-    if not doorkeeper.allowed_origins:
+def _middleware(access_control: AccessControl, callers: Callers | None) -> list[Middleware]:
+    guard = Middleware(HttpGuard, access_control=access_control, callers=callers)
+    if not access_control.allowed_origins:
         return [guard]
     # Pages of these origins can read our answers only if a browser is told so.
     cors = Middleware(
         CORSMiddleware,
-        allow_origins=sorted(doorkeeper.allowed_origins),
+        allow_origins=sorted(access_control.allowed_origins),
         allow_methods=["GET", "POST", "PATCH", "DELETE"],
         allow_headers=["*"],
         expose_headers=["mcp-session-id"],

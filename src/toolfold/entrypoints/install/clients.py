@@ -10,14 +10,14 @@ from toolfold.config.paths import Directories, find_project
 from toolfold.entrypoints.install.servertext import Table
 from toolfold.errors import ConfigError
 
-Client: TypeAlias = Literal["claude", "cursor", "vscode", "codex"]
-Scope: TypeAlias = Literal["user", "project"]
+ClientName: TypeAlias = Literal["claude", "cursor", "vscode", "codex"]
+InstallScope: TypeAlias = Literal["user", "project"]
 
-CLIENTS: tuple[Client, ...] = ("claude", "cursor", "vscode", "codex")
+CLIENTS: tuple[ClientName, ...] = ("claude", "cursor", "vscode", "codex")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class InstallContext:
     """Where and for whom a command runs."""
 
     directories: Directories
@@ -47,11 +47,11 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ClientFile:
     """One file of one client, and toolfold's file that takes over its servers."""
 
-    client: Client
-    scope: Scope
+    client: ClientName
+    scope: InstallScope
     path: Path
     tables: tuple[Table, ...]
     """Where it names servers; toolfold's own entry goes into the first."""
@@ -74,27 +74,31 @@ class Place:
         return any(mark.exists() or mark.is_symlink() for mark in self.marks)
 
 
-def find_place(client: Client, scope: Scope, around: Around) -> Place:
+def find_client_file(
+    client: ClientName, scope: InstallScope, context: InstallContext
+) -> ClientFile:
     """Return where a client keeps the servers of a scope."""
-    path = _user_file(client, around) if scope == "user" else _project_file(client, around.project)
+    path = (
+        _user_file(client, context) if scope == "user" else _project_file(client, context.project)
+    )
     tables: tuple[Table, ...] = (_TABLES[client],)
     if client == "claude" and scope == "user":
-        keys = {str(around.cwd), str(around.cwd.resolve()), str(around.project)}
+        keys = {str(context.cwd), str(context.cwd.resolve()), str(context.project)}
         tables += tuple(("projects", key, "mcpServers") for key in sorted(keys))
     is_project = scope == "project"
-    folder = around.project / ".toolfold" if is_project else around.directories.config
-    return Place(
+    folder = context.project / ".toolfold" if is_project else context.directories.config
+    return ClientFile(
         client=client,
         scope=scope,
         path=path,
         tables=tables,
-        marks=_marks(client, scope, path, around),
+        marks=_marks(client, scope, path, context),
         target=folder / "mcp.json",
-        home=around.project if is_project else None,
+        home=context.project if is_project else None,
     )
 
 
-_TABLES: Mapping[Client, Table] = {
+_TABLES: Mapping[ClientName, Table] = {
     "claude": ("mcpServers",),
     "cursor": ("mcpServers",),
     "vscode": ("servers",),
@@ -102,19 +106,19 @@ _TABLES: Mapping[Client, Table] = {
 }
 
 
-def _user_file(client: Client, around: Around) -> Path:
+def _user_file(client: ClientName, context: InstallContext) -> Path:
     match client:
         case "claude":
-            return around.directory("CLAUDE_CONFIG_DIR", "") / ".claude.json"
+            return context.directory("CLAUDE_CONFIG_DIR", "") / ".claude.json"
         case "cursor":
-            return around.home / ".cursor/mcp.json"
+            return context.home / ".cursor/mcp.json"
         case "vscode":
-            return _vscode_profile(around) / "mcp.json"
+            return _vscode_profile(context) / "mcp.json"
         case "codex":
-            return around.directory("CODEX_HOME", ".codex") / "config.toml"
+            return context.directory("CODEX_HOME", ".codex") / "config.toml"
 
 
-def _project_file(client: Client, project: Path) -> Path:
+def _project_file(client: ClientName, project: Path) -> Path:
     names = {
         "claude": ".mcp.json",
         "cursor": ".cursor/mcp.json",
@@ -124,21 +128,23 @@ def _project_file(client: Client, project: Path) -> Path:
     return project / names[client]
 
 
-def _vscode_profile(around: Around) -> Path:
+def _vscode_profile(context: InstallContext) -> Path:
     if sys.platform == "darwin":
-        return around.home / "Library/Application Support/Code/User"
+        return context.home / "Library/Application Support/Code/User"
     if sys.platform == "win32":
-        return around.directory("APPDATA", "AppData/Roaming") / "Code/User"
-    return around.directory("XDG_CONFIG_HOME", ".config") / "Code/User"
+        return context.directory("APPDATA", "AppData/Roaming") / "Code/User"
+    return context.directory("XDG_CONFIG_HOME", ".config") / "Code/User"
 
 
-def _marks(client: Client, scope: Scope, path: Path, around: Around) -> tuple[Path, ...]:
+def _marks(
+    client: ClientName, scope: InstallScope, path: Path, context: InstallContext
+) -> tuple[Path, ...]:
     if client == "claude":
-        settings = claude_directory(around) if scope == "user" else around.project / ".claude"
+        settings = claude_directory(context) if scope == "user" else context.project / ".claude"
         return (path, settings)
     return (path.parent,)
 
 
-def claude_directory(around: Around) -> Path:
+def claude_directory(context: InstallContext) -> Path:
     """Return where Claude Code keeps the user's settings."""
-    return around.directory("CLAUDE_CONFIG_DIR", ".claude")
+    return context.directory("CLAUDE_CONFIG_DIR", ".claude")

@@ -8,30 +8,37 @@ from contextlib import contextmanager
 from toolfold.config.config import current_directory, environment
 from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import Directories
-from toolfold.entrypoints.install.clients import CLIENTS, Around, Client, Place, Scope, find_place
+from toolfold.entrypoints.install.clients import (
+    CLIENTS,
+    ClientFile,
+    ClientName,
+    InstallContext,
+    InstallScope,
+    find_client_file,
+)
 from toolfold.entrypoints.install.describe import describe_fold, describe_unfold
 from toolfold.entrypoints.install.diffs import diff
-from toolfold.entrypoints.install.drift import installed_places
+from toolfold.entrypoints.install.drift import installed_files
 from toolfold.entrypoints.install.files import Files
-from toolfold.entrypoints.install.fold import Folder
+from toolfold.entrypoints.install.fold import Installer
 from toolfold.entrypoints.install.hooks import HooksPlan, plan_adding, plan_removing
-from toolfold.entrypoints.install.records import Records
+from toolfold.entrypoints.install.records import FileRecords
 from toolfold.entrypoints.install.starter import write_starters
-from toolfold.entrypoints.install.unfold import Unfolder
+from toolfold.entrypoints.install.unfold import Uninstaller
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError
 
 
 def install(arguments: Namespace) -> int:
     """Move the servers of clients to toolfold, and put toolfold in their place."""
-    around, files = _around(), Files(dry_run=arguments.dry_run)
-    places = _chosen(arguments.clients, _scope(arguments), around)
-    with _locked(around, files):
-        fold = _folding(around, files, keep=lambda _: arguments.keep)
+    context, files = _install_context(), Files(dry_run=arguments.dry_run)
+    places = _chosen(arguments.clients, _scope(arguments), context)
+    with _locked(context, files):
+        fold = _folding(context, files, keep=lambda _: arguments.keep)
 
-        def fold_and_hook(place: Place) -> None:
+        def fold_and_hook(place: ClientFile) -> None:
             is_hooked = arguments.hooks and place.client == "claude"
-            hooks = plan_adding(place, around, files) if is_hooked else None
+            hooks = plan_adding(place, context, files) if is_hooked else None
             fold(place)
             if hooks is not None:
                 _change_hooks(hooks, files)
@@ -43,39 +50,39 @@ def install(arguments: Namespace) -> int:
 
 def uninstall(arguments: Namespace) -> int:
     """Take toolfold out of clients, and put their servers back."""
-    around, files = _around(), Files(dry_run=arguments.dry_run)
-    places = _chosen(arguments.clients, _scope(arguments), around)
-    records = Records(around.directories.state, files)
-    unfolder = Unfolder(files, records)
+    context, files = _install_context(), Files(dry_run=arguments.dry_run)
+    places = _chosen(arguments.clients, _scope(arguments), context)
+    records = FileRecords(context.directories.state, files)
+    unfolder = Uninstaller(files, records)
 
-    def unfold(place: Place) -> None:
+    def unfold(place: ClientFile) -> None:
         plan = unfolder.plan(place)
         print("\n".join(describe_unfold(plan, backup=records.path_of(place))), flush=True)
         unfolder.apply(plan)
         if place.client == "claude":
-            _change_hooks(plan_removing(place, around, files), files)
+            _change_hooks(plan_removing(place, context, files), files)
 
-    with _locked(around, files):
+    with _locked(context, files):
         return _each(places, unfold, files)
 
 
 def sync(arguments: Namespace) -> int:
     """Fold in what was added to clients after install."""
-    around, files = _around(), Files(dry_run=arguments.dry_run)
-    with _locked(around, files):
-        records = Records(around.directories.state, files)
-        keeps = dict(installed_places(around, records))
+    context, files = _install_context(), Files(dry_run=arguments.dry_run)
+    with _locked(context, files):
+        records = FileRecords(context.directories.state, files)
+        keeps = dict(installed_files(context, records))
         named = _clients(arguments.clients) if arguments.clients else CLIENTS
         places = [place for place in keeps if place.client in named]
         if not places:
             raise ConfigError(f"toolfold is not installed in {_listed(named)}: run install first.")
-        return _each(places, _folding(around, files, keep=keeps.__getitem__), files)
+        return _each(places, _folding(context, files, keep=keeps.__getitem__), files)
 
 
 def init(arguments: Namespace) -> int:
     """Write a starter configuration; what is there is never overwritten."""
-    around, files = _around(), Files()
-    folder = around.project / ".toolfold" if arguments.project else around.directories.config
+    context, files = _install_context(), Files()
+    folder = context.project / ".toolfold" if arguments.project else context.directories.config
     for path, is_new in write_starters(folder, files):
         print(f"{path} was {'written' if is_new else 'there already, and is left as it is'}.")
     then = "`toolfold trust` lets them start, then " if arguments.project else ""
@@ -84,12 +91,12 @@ def init(arguments: Namespace) -> int:
 
 
 def _folding(
-    around: Around, files: Files, *, keep: Callable[[Place], bool]
-) -> Callable[[Place], None]:
-    records = Records(around.directories.state, files)
-    folder = Folder(around, files, records)
+    context: InstallContext, files: Files, *, keep: Callable[[ClientFile], bool]
+) -> Callable[[ClientFile], None]:
+    records = FileRecords(context.directories.state, files)
+    folder = Installer(context, files, records)
 
-    def fold(place: Place) -> None:
+    def fold(place: ClientFile) -> None:
         plan = folder.plan(place, keep=keep(place))
         print("\n".join(describe_fold(plan, backup=records.path_of(place))), flush=True)
         folder.apply(plan)
@@ -103,7 +110,7 @@ def _change_hooks(plan: HooksPlan, files: Files) -> None:
     plan.apply(files)
 
 
-def _each(places: Sequence[Place], act: Callable[[Place], None], files: Files) -> int:
+def _each(places: Sequence[ClientFile], act: Callable[[ClientFile], None], files: Files) -> int:
     """Act on every place; where one fails the others go on, and the status says so."""
     failed = False
     for place in places:
@@ -130,13 +137,13 @@ def _print_diffs(files: Files) -> None:
     print("This was a dry run: nothing was changed.")
 
 
-def _chosen(names: Sequence[str], scope: Scope, around: Around) -> list[Place]:
+def _chosen(names: Sequence[str], scope: InstallScope, context: InstallContext) -> list[ClientFile]:
     """Return the places that were asked for; of `all`, those that are in use."""
     if not names:
-        raise ConfigError(f"Name a client: {_listed(CLIENTS)}, or all. {_overview(scope, around)}")
+        raise ConfigError(f"Name a client: {_listed(CLIENTS)}, or all. {_overview(scope, context)}")
     if "all" not in names:
-        return [find_place(client, scope, around) for client in _clients(names)]
-    places = [find_place(client, scope, around) for client in CLIENTS]
+        return [find_client_file(client, scope, context) for client in _clients(names)]
+    places = [find_client_file(client, scope, context) for client in CLIENTS]
     for place in places:
         if not place.is_in_use:
             print(f"{place.title}: not in use here, skipped")
@@ -146,7 +153,7 @@ def _chosen(names: Sequence[str], scope: Scope, around: Around) -> list[Place]:
     return found
 
 
-def _clients(names: Sequence[str]) -> tuple[Client, ...]:
+def _clients(names: Sequence[str]) -> tuple[ClientName, ...]:
     for name in names:
         if name not in CLIENTS:
             raise ConfigError(
@@ -155,8 +162,8 @@ def _clients(names: Sequence[str]) -> tuple[Client, ...]:
     return tuple(client for client in CLIENTS if client in names)
 
 
-def _overview(scope: Scope, around: Around) -> str:
-    places = [find_place(client, scope, around) for client in CLIENTS]
+def _overview(scope: InstallScope, context: InstallContext) -> str:
+    places = [find_client_file(client, scope, context) for client in CLIENTS]
     found = [f"{place.client} ({place.path})" for place in places if place.is_in_use]
     return f"Found here: {', '.join(found) or 'none of them'}."
 
@@ -165,24 +172,24 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def _scope(arguments: Namespace) -> Scope:
+def _scope(arguments: Namespace) -> InstallScope:
     return "project" if arguments.project else "user"
 
 
-def _around() -> Around:
+def _install_context() -> InstallContext:
     environ = environment()
-    return Around(
+    return InstallContext(
         directories=Directories.from_environ(environ), environ=environ, cwd=current_directory()
     )
 
 
 @contextmanager
-def _locked(around: Around, files: Files) -> Iterator[None]:
+def _locked(context: InstallContext, files: Files) -> Iterator[None]:
     """Keep out other processes that install, or one would undo the other."""
     if files.dry_run:
         yield
         return
-    path = around.directories.state / "install.lock"
+    path = context.directories.state / "install.lock"
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = path.open("a")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from toolfold.config.faults import shown
 from toolfold.config.harmless import address, program
 from toolfold.entrypoints.install.entries import lacks_credentials
-from toolfold.entrypoints.install.fold import FoldPlan
-from toolfold.entrypoints.install.unfold import UnfoldPlan
+from toolfold.entrypoints.install.fold import InstallPlan
+from toolfold.entrypoints.install.unfold import UninstallPlan
 from toolfold.jsontypes import JsonObject
 
 
-def describe_fold(plan: FoldPlan, *, backup: object) -> Iterator[str]:
+def describe_fold(plan: InstallPlan, *, backup: object) -> Iterator[str]:
     """Yield the lines of what will be changed, moved, kept, and what is left to do by hand."""
     yield f"{plan.place.title}: {plan.place.path}"
     if not plan.is_changed:
@@ -27,7 +27,7 @@ def describe_fold(plan: FoldPlan, *, backup: object) -> Iterator[str]:
     yield from _left_to_do(plan)
 
 
-def describe_unfold(plan: UnfoldPlan, *, backup: object) -> Iterator[str]:
+def describe_unfold(plan: UninstallPlan, *, backup: object) -> Iterator[str]:
     """Yield the lines of what will be restored, and what stays in toolfold's file."""
     yield f"{plan.place.title}: {plan.place.path}"
     if plan.text == plan.was:
@@ -47,7 +47,7 @@ def describe_unfold(plan: UnfoldPlan, *, backup: object) -> Iterator[str]:
         yield f"  leaves      {shown(alias)} in {plan.target.path}: {reason}"
 
 
-def _lost(plan: UnfoldPlan, backup: object) -> Iterator[str]:
+def _lost(plan: UninstallPlan, backup: object) -> Iterator[str]:
     servers = plan.target.servers()
     for moved, reason in plan.lost:
         where = f"; it stays in {plan.target.path}" if moved.alias in servers else ""
@@ -57,7 +57,7 @@ def _lost(plan: UnfoldPlan, backup: object) -> Iterator[str]:
         yield f"  backup      {backup} is kept: uninstall again, and what can come back will"
 
 
-def _moves(plan: FoldPlan) -> Iterator[str]:
+def _moves(plan: InstallPlan) -> Iterator[str]:
     if plan.servers:
         yield f"  moves to    {plan.target.path}"
     for server, moved in zip(plan.servers, plan.moved, strict=True):
@@ -69,7 +69,7 @@ def _moves(plan: FoldPlan) -> Iterator[str]:
         yield line
 
 
-def _rules(plan: FoldPlan) -> Iterator[str]:
+def _rules(plan: InstallPlan) -> Iterator[str]:
     if plan.rules.added:
         count = len(plan.rules.added)
         yield f"  rules       {count} for MCP tools in the client's settings are kept in"
@@ -78,7 +78,7 @@ def _rules(plan: FoldPlan) -> Iterator[str]:
         yield f"  rules       not read: {reason}"
 
 
-def _left_to_do(plan: FoldPlan) -> Iterator[str]:
+def _left_to_do(plan: InstallPlan) -> Iterator[str]:
     pairs = list(zip(plan.servers, plan.moved, strict=True))
     for server, moved in pairs:
         if lacks_credentials(server.entry):
@@ -89,7 +89,7 @@ def _left_to_do(plan: FoldPlan) -> Iterator[str]:
             yield "  note        toolfold reads .toolfold/mcp.json from now on, not .mcp.json"
 
 
-def _hides_mcp_json(plan: FoldPlan) -> bool:
+def _hides_mcp_json(plan: InstallPlan) -> bool:
     other = plan.target.path.parent.parent / ".mcp.json"
     return plan.place.path != other and other.exists()
 

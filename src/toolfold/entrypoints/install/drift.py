@@ -5,29 +5,36 @@ from pathlib import Path
 
 from toolfold.config.faults import shown
 from toolfold.config.paths import Directories
-from toolfold.entrypoints.install.clients import CLIENTS, Around, Place, find_place
+from toolfold.entrypoints.install.clients import (
+    CLIENTS,
+    ClientFile,
+    InstallContext,
+    find_client_file,
+)
 from toolfold.entrypoints.install.entries import find_servers
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import read_document
-from toolfold.entrypoints.install.records import Records
+from toolfold.entrypoints.install.records import FileRecords
 from toolfold.entrypoints.install.switches import without_switched_off
 from toolfold.errors import ConfigError
 
 
 def drift(directories: Directories, environ: Mapping[str, str], cwd: Path) -> list[str]:
     """Return a line for each client that is not as install left it, with what to do about it."""
-    around = Around(directories=directories, environ=environ, cwd=cwd)
-    records = Records(directories.state, Files())
+    context = InstallContext(directories=directories, environ=environ, cwd=cwd)
+    records = FileRecords(directories.state, Files())
     lines: list[str] = []
     try:
-        for place, keeps in installed_places(around, records):
-            lines += _drift_of(place, around, keeps=keeps)
+        for place, keeps in installed_files(context, records):
+            lines += _drift_of(place, context, keeps=keeps)
     except ConfigError as error:
         lines.append(str(error))
     return lines
 
 
-def installed_places(around: Around, records: Records) -> Iterator[tuple[Place, bool]]:
+def installed_files(
+    context: InstallContext, records: FileRecords
+) -> Iterator[tuple[ClientFile, bool]]:
     """Yield the places where install put toolfold, each with whether it was to leave the servers.
 
     Raises:
@@ -35,17 +42,17 @@ def installed_places(around: Around, records: Records) -> Iterator[tuple[Place, 
     """
     for client in CLIENTS:
         for scope in ("user", "project"):
-            place = find_place(client, scope, around)
+            place = find_client_file(client, scope, context)
             record = records.load(place)
             if record.is_installed:
                 yield place, record.steps[-1].keeps_servers
 
 
-def _drift_of(place: Place, around: Around, *, keeps: bool) -> Iterator[str]:
+def _drift_of(place: ClientFile, context: InstallContext, *, keeps: bool) -> Iterator[str]:
     files = Files()
     try:
         _, document = read_document(place, files)
-        found = without_switched_off(find_servers(place, document), place, around, files)
+        found = without_switched_off(find_servers(place, document), place, context, files)
     except ConfigError as error:
         yield f"{place.title}: {error}"
         return
@@ -62,5 +69,5 @@ def _drift_of(place: Place, around: Around, *, keeps: bool) -> Iterator[str]:
         )
 
 
-def _flag(place: Place) -> str:
+def _flag(place: ClientFile) -> str:
     return " --project" if place.scope == "project" else ""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolfold.config.entry import Entry
+from toolfold.config.entry import ServerEntry
 from toolfold.config.faults import shown
 from toolfold.config.ownentry import is_toolfold
-from toolfold.config.serverfile import Surroundings, parse_servers
+from toolfold.config.serverfile import ServerContext, parse_servers
 from toolfold.config.servers import ServerFault
-from toolfold.entrypoints.install.clients import Client, Place
+from toolfold.entrypoints.install.clients import ClientFile, ClientName
 from toolfold.entrypoints.install.servertext import ServerText, Table
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
@@ -28,7 +28,7 @@ _CREDENTIAL = re.compile(r"auth|token|api-?key|secret|cookie", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundServer:
     """A server in a client's file."""
 
     table: Table
@@ -54,7 +54,7 @@ class Found:
         return len(self.table) > 1
 
 
-def find_servers(place: Place, text: ServerText) -> list[Found]:
+def find_servers(place: ClientFile, text: ServerText) -> list[FoundServer]:
     """Return every server of a file, in the order written.
 
     Raises:
@@ -79,30 +79,30 @@ def is_same(one: Json, other: Json) -> bool:
     return _essence(one) == _essence(other)
 
 
-def _found(place: Place, table: Table, name: str, written: Json) -> Found:
+def _found(place: ClientFile, table: Table, name: str, written: Json) -> FoundServer:
     try:
         if is_own_entry(name, written):
-            return Found(table=table, name=name, written=written, entry={}, is_own=True)
+            return FoundServer(table=table, name=name, written=written, entry={}, is_own=True)
         home = Path(table[1]) if len(table) > 1 else place.home
         entry = _converted(place.client, name, written)
         _require_usable(name, entry)
         entry = _placed(entry, home, is_moved=home != place.home)
-        return Found(table=table, name=name, written=written, entry=entry)
+        return FoundServer(table=table, name=name, written=written, entry=entry)
     except ConfigError as error:
         reason = shown(str(error))
-        return Found(table=table, name=name, written=written, entry={}, reason=reason)
+        return FoundServer(table=table, name=name, written=written, entry={}, reason=reason)
 
 
 def is_own_entry(name: str, written: Json) -> bool:
     """Whether an entry starts toolfold itself."""
     try:
-        entry = Entry(name, written)
+        entry = ServerEntry(name, written)
         return is_toolfold(entry.string("command"), entry.words("args"))
     except ConfigError:
         return False
 
 
-def _converted(client: Client, name: str, written: Json) -> JsonObject:
+def _converted(client: ClientName, name: str, written: Json) -> JsonObject:
     if not isinstance(written, dict):
         raise ConfigError("is not an object")
     for key in (*_RESTRICTIONS, *_TOOL_RULES):
@@ -117,7 +117,7 @@ def _converted(client: Client, name: str, written: Json) -> JsonObject:
 def _require_usable(name: str, entry: JsonObject) -> None:
     """Read the entry as toolfold will, whatever its variables may hold."""
     content = _dumped({"mcpServers": {name: entry}}).encode("utf-8", "surrogatepass")
-    read = parse_servers(Path("mcp.json"), content, Surroundings(environ=_AnyVariable()))
+    read = parse_servers(Path("mcp.json"), content, ServerContext(environ=_AnyVariable()))
     found = read.servers[name]
     if isinstance(found, ServerFault):
         raise ConfigError(found.reason)
@@ -141,14 +141,14 @@ def _placed(entry: JsonObject, home: Path | None, *, is_moved: bool) -> JsonObje
 
 def _from_codex(name: str, written: JsonObject) -> JsonObject:
     entry = {key: value for key, value in written.items() if key not in _CODEX_KEYS}
-    known = Entry(name, {key: value for key, value in written.items() if key in _CODEX_KEYS})
+    known = ServerEntry(name, {key: value for key, value in written.items() if key in _CODEX_KEYS})
     environment = {variable: f"${{{variable}:-}}" for variable in known.words("env_vars")}
     headers = dict(known.pairs("http_headers"))
     headers |= {header: f"${{{variable}}}" for header, variable in known.pairs("env_http_headers")}
     if variable := known.string("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
     if environment:
-        entry["env"] = {**environment, **dict(Entry(name, written).pairs("env"))}
+        entry["env"] = {**environment, **dict(ServerEntry(name, written).pairs("env"))}
     if headers:
         entry["headers"] = {**headers}
     if known.has("tool_timeout_sec"):
@@ -183,7 +183,7 @@ def variables_in(servers: JsonObject) -> list[str]:
     """Return the environment variables that servers of toolfold's file name, sorted."""
     environ = _AnyVariable()
     content = _dumped({"mcpServers": servers}).encode("utf-8", "surrogatepass")
-    parse_servers(Path("mcp.json"), content, Surroundings(environ=environ))
+    parse_servers(Path("mcp.json"), content, ServerContext(environ=environ))
     return sorted(environ.asked)
 
 

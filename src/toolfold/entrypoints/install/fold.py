@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolfold.entrypoints.install.clients import Around, Place
-from toolfold.entrypoints.install.entries import Found, find_servers, variables_in
+from toolfold.entrypoints.install.clients import ClientFile, InstallContext
+from toolfold.entrypoints.install.entries import FoundServer, find_servers, variables_in
 from toolfold.entrypoints.install.files import Files, naming, require_writable
 from toolfold.entrypoints.install.jsontext import JsonText
 from toolfold.entrypoints.install.own import free_name, own_entry, passing_on
-from toolfold.entrypoints.install.records import Moved, Records, Step, digest_of, digest_of_text
+from toolfold.entrypoints.install.records import (
+    FileChange,
+    FileRecords,
+    MovedServer,
+    digest_of,
+    digest_of_text,
+)
 from toolfold.entrypoints.install.rules import RulesPlan, plan_rules
 from toolfold.entrypoints.install.servertext import ServerText, require_servers, with_servers
 from toolfold.entrypoints.install.switches import without_switched_off
@@ -18,21 +24,21 @@ from toolfold.jsontypes import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldPlan:
+class InstallPlan:
     """What will be done to one place; nothing has happened yet."""
 
-    place: Place
+    place: ClientFile
     was: str | None
     document: ServerText
     """The client's file as it shall be."""
 
     target: Target
     rules: RulesPlan
-    servers: tuple[Found, ...]
+    servers: tuple[FoundServer, ...]
     """Those that move, each with its part of `moved`."""
 
-    moved: tuple[Moved, ...]
-    stays: tuple[Found, ...]
+    moved: tuple[MovedServer, ...]
+    stays: tuple[FoundServer, ...]
     """Those that cannot move."""
 
     own: str
@@ -59,9 +65,9 @@ class FoldPlan:
         if self.target.is_changed:
             require_writable(self.target.path)
 
-    def step(self) -> Step:
+    def step(self) -> FileChange:
         """Return how to undo this."""
-        return Step(
+        return FileChange(
             before_sha256=None if self.was is None else digest_of_text(self.was),
             after_sha256=digest_of_text(self.document.text),
             tables=tuple((table, self.document.table_text(table)) for table in self.place.tables),
@@ -77,7 +83,7 @@ class OwnEntry:
     """Our entry in a client's file, as it shall be and as it is."""
 
     entry: JsonObject
-    there: Found | None
+    there: FoundServer | None
     new_name: str
     """Empty where it is there already."""
 
@@ -99,14 +105,14 @@ class OwnEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class Installer:
     """Plans changes of clients and makes them."""
 
-    around: Around
+    context: InstallContext
     files: Files
-    records: Records
+    records: FileRecords
 
-    def plan(self, place: Place, *, keep: bool) -> FoldPlan:
+    def plan(self, place: ClientFile, *, keep: bool) -> InstallPlan:
         """Find out what is to be done.
 
         Raises:
@@ -115,18 +121,18 @@ class Folder:
         was, document = read_document(place, self.files)
         with naming(place.path):
             found = find_servers(place, document)
-        found = without_switched_off(found, place, self.around, self.files)
+        found = without_switched_off(found, place, self.context, self.files)
         servers = [] if keep else [each for each in found if each.is_movable]
         target, moved = self._take_over(place, servers)
         own = self._own(place, [each for each in found if each not in servers], target)
         with naming(place.path):
             document = _folded(place, document, servers, own.added)
-        plan = FoldPlan(
+        plan = InstallPlan(
             place=place,
             was=was,
             document=document,
             target=target,
-            rules=plan_rules(place, self.around, self.files),
+            rules=plan_rules(place, self.context, self.files),
             servers=tuple(servers),
             moved=moved,
             stays=() if keep else tuple(each for each in found if each.reason),
@@ -137,7 +143,7 @@ class Folder:
         plan.require_writable()
         return plan
 
-    def apply(self, plan: FoldPlan) -> None:
+    def apply(self, plan: InstallPlan) -> None:
         """Make the changes in the order in which a crash loses nothing."""
         plan.rules.save(self.files)
         if plan.is_changed:
@@ -148,12 +154,12 @@ class Folder:
             self.files.write(plan.place.path, text, was=plan.was, private=False)
 
     def _take_over(
-        self, place: Place, servers: Sequence[Found]
-    ) -> tuple[Target, tuple[Moved, ...]]:
+        self, place: ClientFile, servers: Sequence[FoundServer]
+    ) -> tuple[Target, tuple[MovedServer, ...]]:
         target = Target.read(place.target, self.files)
         records = [self.records.load(place), *self.records.sharers(place)]
         ours = {alias for record in records for alias in record.own_aliases}
-        moved: list[Moved] = []
+        moved: list[MovedServer] = []
         for server in servers:
             alias, is_there = target.alias(server.name, server.entry)
             is_ours = alias in ours or not is_there
@@ -162,7 +168,7 @@ class Folder:
             if is_ours:
                 ours.add(alias)
             moved.append(
-                Moved(
+                MovedServer(
                     table=server.table,
                     name=server.name,
                     alias=alias,
@@ -173,11 +179,11 @@ class Folder:
             )
         return target, tuple(moved)
 
-    def _own(self, place: Place, rest: Sequence[Found], target: Target) -> OwnEntry:
+    def _own(self, place: ClientFile, rest: Sequence[FoundServer], target: Target) -> OwnEntry:
         """Find out what our entry shall be; one that is there keeps what it says."""
         beside = [each for each in rest if each.table == place.tables[0]]
         there = next((each for each in beside if each.is_own), None)
-        environ = self.around.environ
+        environ = self.context.environ
         entry = own_entry(place.client, environ)
         if there is not None and isinstance(there.written, dict):
             entry = there.written
@@ -187,7 +193,10 @@ class Folder:
 
 
 def _folded(
-    place: Place, document: ServerText, servers: Sequence[Found], own: dict[str, JsonObject]
+    place: ClientFile,
+    document: ServerText,
+    servers: Sequence[FoundServer],
+    own: dict[str, JsonObject],
 ) -> ServerText:
     """Exchange the servers that move for our entry, or for the other form that it gets."""
     for table in place.tables:
@@ -202,7 +211,7 @@ def _folded(
     return document
 
 
-def read_document(place: Place, files: Files) -> tuple[str | None, ServerText]:
+def read_document(place: ClientFile, files: Files) -> tuple[str | None, ServerText]:
     """Return the text of a client's file and the document it is; an absent one is empty.
 
     Raises:
@@ -213,7 +222,7 @@ def read_document(place: Place, files: Files) -> tuple[str | None, ServerText]:
         return text, parse_document(place, text or "")
 
 
-def parse_document(place: Place, text: str) -> ServerText:
+def parse_document(place: ClientFile, text: str) -> ServerText:
     """Read a text as the client of this place does.
 
     Raises:

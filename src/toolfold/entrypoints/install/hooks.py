@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from toolfold.entrypoints.install.clients import Around, Place, claude_directory
+from toolfold.entrypoints.install.clients import ClientFile, InstallContext, claude_directory
 from toolfold.entrypoints.install.files import Files, naming, require_writable
 from toolfold.entrypoints.install.jsontext import JsonText
 from toolfold.entrypoints.install.own import own_command
@@ -17,7 +17,7 @@ from toolfold.entrypoints.install.records import digest_of_text
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.relay.hooks.log import HookLog
-from toolfold.relay.hooks.settings import HookWishes, read_wishes
+from toolfold.relay.hooks.settings import HookOptions, read_hook_options
 
 _TABLE: Final = ("hooks",)
 _GRACE_S: Final = 2
@@ -89,17 +89,17 @@ class HooksPlan:
             files.write(self.backup, self.kept, was=was, private=True)
 
 
-def plan_adding(place: Place, around: Around, files: Files) -> HooksPlan:
+def plan_adding(place: ClientFile, context: InstallContext, files: Files) -> HooksPlan:
     """Find out what is to be added to the settings of Claude Code.
 
     Raises:
         ConfigError: They cannot be read or written; nothing has happened.
     """
-    path, backup = _paths(place, around)
+    path, backup = _paths(place, context)
     was = files.read(path)
     with naming(path):
         document = JsonText.parse(was or "")
-        text = _with_own(document, own_command(around.environ), _wishes(around)).text
+        text = _with_own(document, own_command(context.environ), _options(context)).text
     kept = files.read(backup, max_bytes=None)
     if text == was:
         return HooksPlan(path=path, was=was, text=was, backup=backup, kept=kept, is_adding=True)
@@ -109,13 +109,13 @@ def plan_adding(place: Place, around: Around, files: Files) -> HooksPlan:
     return HooksPlan(path=path, was=was, text=text, backup=backup, kept=kept, is_adding=True)
 
 
-def plan_removing(place: Place, around: Around, files: Files) -> HooksPlan:
+def plan_removing(place: ClientFile, context: InstallContext, files: Files) -> HooksPlan:
     """Find out what is to be taken out; to the byte as it was, if nobody has changed it since.
 
     Raises:
         ConfigError: As `plan_adding`.
     """
-    path, backup = _paths(place, around)
+    path, backup = _paths(place, context)
     was = files.read(path)
     record = _record(files.read(backup, max_bytes=None))
     text = was
@@ -130,27 +130,27 @@ def plan_removing(place: Place, around: Around, files: Files) -> HooksPlan:
     return HooksPlan(path=path, was=was, text=text, backup=backup, kept=None, is_adding=False)
 
 
-def _paths(place: Place, around: Around) -> tuple[Path, Path]:
+def _paths(place: ClientFile, context: InstallContext) -> tuple[Path, Path]:
     """Return the settings, and our record of them. Those of a project are this user's alone."""
     if place.scope == "project":
-        path = around.project / ".claude" / "settings.local.json"
+        path = context.project / ".claude" / "settings.local.json"
     else:
-        path = claude_directory(around) / "settings.json"
+        path = claude_directory(context) / "settings.json"
     name = f"claude-hooks-{digest_of_text(str(path))[:8]}.txt"
-    return path, around.directories.state / "backups" / name
+    return path, context.directories.state / "backups" / name
 
 
-def _wishes(around: Around) -> HookWishes:
+def _options(context: InstallContext) -> HookOptions:
     """Return the user's own settings of hooks, as hooks read them."""
-    return read_wishes(around.environ, HookLog(around.environ, "install"))
+    return read_hook_options(context.environ, HookLog(context.environ, "install"))
 
 
-def _with_own(document: JsonText, command: list[str], wishes: HookWishes) -> JsonText:
+def _with_own(document: JsonText, command: list[str], options: HookOptions) -> JsonText:
     """Return the document with our hooks, each behind those of others for the same event."""
     present = document.servers(_TABLE)
     pieces, gone = {}, []
     for name, event in _EVENTS.items():
-        wanted = _entry(event, command, wishes)
+        wanted = _entry(event, command, options)
         entries = _entries(present, name)
         if wanted in entries:
             continue
@@ -176,10 +176,10 @@ def _without_own(document: JsonText) -> JsonText:
     return document
 
 
-def _entry(event: _Event, command: list[str], wishes: HookWishes) -> JsonObject:
+def _entry(event: _Event, command: list[str], options: HookOptions) -> JsonObject:
     line = shlex.join([*command, "hook", event.hook])
     # The end of a session is waited for a second at most, whatever the timeout.
-    own_s = 0 if event.hook == "session-end" else math.ceil(wishes.timeout_of(event.hook))
+    own_s = 0 if event.hook == "session-end" else math.ceil(options.timeout_of(event.hook))
     timeout_s = max(event.timeout_s, own_s + _GRACE_S)
     inner: JsonObject = {"type": "command", "command": line, "timeout": timeout_s}
     return {**({"matcher": event.matcher} if event.matcher else {}), "hooks": [inner]}

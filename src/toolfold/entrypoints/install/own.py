@@ -6,7 +6,7 @@ import sysconfig
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from toolfold.entrypoints.install.clients import Client
+from toolfold.entrypoints.install.clients import ClientName
 from toolfold.jsontypes import JsonObject
 
 NAME = "toolfold"
@@ -19,7 +19,7 @@ _PLACES = (
 )
 
 
-def own_entry(client: Client, environ: Mapping[str, str]) -> JsonObject:
+def own_entry(client: ClientName, environ: Mapping[str, str]) -> JsonObject:
     """Return what a client's file shall say: by name if PATH leads here, else by its full path."""
     entry: JsonObject = {"type": "stdio"} if client in {"claude", "vscode"} else {}
     command, *arguments = own_command(environ)
@@ -27,7 +27,7 @@ def own_entry(client: Client, environ: Mapping[str, str]) -> JsonObject:
 
 
 def passing_on(
-    client: Client, entry: JsonObject, variables: Sequence[str], environ: Mapping[str, str]
+    client: ClientName, entry: JsonObject, variables: Sequence[str], environ: Mapping[str, str]
 ) -> JsonObject:
     """Return our entry so that toolfold gets the variables that its servers need.
 

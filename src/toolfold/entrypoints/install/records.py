@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolfold.entrypoints.install.clients import Place
+from toolfold.entrypoints.install.clients import ClientFile
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.servertext import Table
 from toolfold.errors import ConfigError
@@ -18,7 +18,7 @@ from toolfold.jsontypes import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedServer:
     """A server that left a client's file."""
 
     table: Table
@@ -37,7 +37,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class FileChange:
     """One change of a client's file."""
 
     before_sha256: str | None
@@ -50,7 +50,7 @@ class Step:
     own: str
     """The name of our entry; empty where it was there already."""
 
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedServer, ...]
     made_target: bool
     """Whether toolfold's file was not there before."""
 
@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class FileRecord:
     """All changes of one file, in order."""
 
     client: str
@@ -68,7 +68,7 @@ class Record:
     target: str
     """toolfold's file, which has the servers now."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FileChange, ...]
     is_undone: bool = False
     """Whether toolfold was taken out again, and only servers that are not back keep this."""
 
@@ -97,16 +97,16 @@ class Record:
         """Whether toolfold's file is there because of an install."""
         return any(step.made_target for step in self.steps)
 
-    def with_step(self, step: Step) -> "Record":
+    def with_step(self, step: FileChange) -> "FileRecord":
         """Return the record with one more change."""
         return replace(self, steps=(*self.steps, step), is_undone=False)
 
-    def with_made_target(self) -> "Record":
+    def with_made_target(self) -> "FileRecord":
         """Return the record so that the last of its servers takes toolfold's file along."""
         first, *others = self.steps
         return replace(self, steps=(replace(first, made_target=True), *others))
 
-    def waiting_for(self, lost: Collection[Moved]) -> "Record":
+    def waiting_for(self, lost: Collection[MovedServer]) -> "FileRecord":
         """Return what is left of the record when all but these servers are back."""
         left = (
             replace(step, moved=tuple(moved for moved in step.moved if moved in lost))
@@ -116,24 +116,24 @@ class Record:
         return rest.with_made_target() if rest.steps and self.made_target else rest
 
 
-class Records:
+class FileRecords:
     """The records of one user."""
 
     def __init__(self, state: Path, files: Files) -> None:
         self._directory = state / "backups"
         self._files = files
 
-    def path_of(self, place: Place) -> Path:
+    def path_of(self, place: ClientFile) -> Path:
         """Return where the record of a place is kept."""
         return self._path(place.client, place.scope, str(place.path))
 
-    def load(self, place: Place) -> Record:
+    def load(self, place: ClientFile) -> FileRecord:
         """Return the record of a place, which has no steps where nothing was changed.
 
         Raises:
             ConfigError: Our own file is broken.
         """
-        return self._read(self.path_of(place)) or Record(
+        return self._read(self.path_of(place)) or FileRecord(
             client=place.client,
             scope=place.scope,
             path=str(place.path),
@@ -141,13 +141,13 @@ class Records:
             steps=(),
         )
 
-    def sharers(self, place: Place) -> list[Record]:
+    def sharers(self, place: ClientFile) -> list[FileRecord]:
         """Return the records of all other places whose servers are in the same file of ours."""
         paths = sorted(self._directory.glob("*.json")) if self._directory.is_dir() else []
         found = [self._read(path) for path in paths if path != self.path_of(place)]
         return [record for record in found if record and record.target == str(place.target)]
 
-    def text_before(self, place: Place, step: Step) -> str | None:
+    def text_before(self, place: ClientFile, step: FileChange) -> str | None:
         """Return the client's file as it was before a change; None where there was none.
 
         Raises:
@@ -165,13 +165,13 @@ class Records:
             )
         return text
 
-    def add(self, place: Place, step: Step, *, before: str | None) -> None:
+    def add(self, place: ClientFile, step: FileChange, *, before: str | None) -> None:
         """Write down one more change, before it is made."""
         if step.before_sha256 is not None:
             self._write(self._text_path(place, step.before_sha256), before)
         self._save(self.load(place).with_step(step))
 
-    def keep(self, place: Place, record: Record) -> None:
+    def keep(self, place: ClientFile, record: FileRecord) -> None:
         """Write what is left of a record, and forget the texts that it does not need."""
         if record.steps:
             self._save(record)
@@ -182,13 +182,13 @@ class Records:
             if path not in used:
                 self._write(path, None)
 
-    def hand_on_target(self, place: Place) -> None:
+    def hand_on_target(self, place: ClientFile) -> None:
         """Let another place take toolfold's file along that the install of this one made."""
         others = [record for record in self.sharers(place) if record.steps]
         if others:
             self._save(others[0].with_made_target())
 
-    def _save(self, record: Record) -> None:
+    def _save(self, record: FileRecord) -> None:
         path = self._path(record.client, record.scope, record.path)
         self._write(path, json.dumps(asdict(record), indent=1) + "\n")
 
@@ -196,7 +196,7 @@ class Records:
         digest = hashlib.sha256(path.encode()).hexdigest()[:8]
         return self._directory / f"{client}-{scope}-{digest}.json"
 
-    def _text_path(self, place: Place, sha256: str) -> Path:
+    def _text_path(self, place: ClientFile, sha256: str) -> Path:
         return self._directory / f"{self.path_of(place).stem}-{sha256[:16]}.before"
 
     def _write(self, path: Path, text: str | None) -> None:
@@ -204,7 +204,7 @@ class Records:
         if text != was:
             self._files.write(path, text, was=was, private=True)
 
-    def _read(self, path: Path) -> Record | None:
+    def _read(self, path: Path) -> FileRecord | None:
         text = self._files.read(path, max_bytes=None)
         try:
             return None if text is None else _parse(json.loads(text))
@@ -225,11 +225,11 @@ def digest_of_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parse(value: dict[str, Any]) -> Record:
-    return Record(**{**value, "steps": tuple(map(_parse_step, value["steps"]))})
+def _parse(value: dict[str, Any]) -> FileRecord:
+    return FileRecord(**{**value, "steps": tuple(map(_parse_step, value["steps"]))})
 
 
-def _parse_step(value: dict[str, Any]) -> Step:
-    moved = tuple(Moved(**{**each, "table": tuple(each["table"])}) for each in value["moved"])
+def _parse_step(value: dict[str, Any]) -> FileChange:
+    moved = tuple(MovedServer(**{**each, "table": tuple(each["table"])}) for each in value["moved"])
     tables = tuple((tuple(table), text) for table, text in value["tables"])
-    return Step(**{**value, "moved": moved, "tables": tables})
+    return FileChange(**{**value, "moved": moved, "tables": tables})

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolfold.config.jsonc import parse_jsonc
-from toolfold.entrypoints.install.clients import Around, Place, Scope, claude_directory
+from toolfold.entrypoints.install.clients import (
+    ClientFile,
+    InstallContext,
+    InstallScope,
+    claude_directory,
+)
 from toolfold.entrypoints.install.files import Files
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
@@ -35,24 +40,26 @@ class RulesPlan:
             files.write(self.path, text + "\n", was=self.was, private=True)
 
 
-def plan_rules(place: Place, around: Around, files: Files) -> RulesPlan:
+def plan_rules(place: ClientFile, context: InstallContext, files: Files) -> RulesPlan:
     """Find the rules about MCP tools that the client's settings hold and our file does not.
 
     Raises:
         ConfigError: Our file is there and cannot be read.
     """
-    path = around.directories.config / "imported-rules.json"
+    path = context.directories.config / "imported-rules.json"
     was = files.read(path)
     kept = _parse_kept(path, was)
-    found, unread = _find_rules(place, around, files)
+    found, unread = _find_rules(place, context, files)
     added = tuple(rule for rule in found if rule not in kept)
     return RulesPlan(path=path, was=was, kept=kept, added=added, unread=tuple(unread))
 
 
-def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonObject], list[str]]:
+def _find_rules(
+    place: ClientFile, context: InstallContext, files: Files
+) -> tuple[list[JsonObject], list[str]]:
     rules: list[JsonObject] = []
     unread: list[str] = []
-    for path, scope in settings_files(place, around).items():
+    for path, scope in settings_files(place, context).items():
         try:
             rules += _rules_in(path, files.read(path), scope)
         except ConfigError as error:
@@ -60,18 +67,18 @@ def _find_rules(place: Place, around: Around, files: Files) -> tuple[list[JsonOb
     return rules, unread
 
 
-def settings_files(place: Place, around: Around) -> dict[Path, Scope]:
+def settings_files(place: ClientFile, context: InstallContext) -> dict[Path, InstallScope]:
     """Return the settings of Claude Code that hold here, and where each does."""
     if place.client != "claude":
         return {}
-    project, user = around.project / ".claude", claude_directory(around) / "settings.json"
-    found: dict[Path, Scope] = {user: "user"}
+    project, user = context.project / ".claude", claude_directory(context) / "settings.json"
+    found: dict[Path, InstallScope] = {user: "user"}
     for name in ("settings.json", "settings.local.json"):
         found.setdefault(project / name, "project")  # the home may be a project
     return found
 
 
-def _rules_in(path: Path, text: str | None, scope: Scope) -> list[JsonObject]:
+def _rules_in(path: Path, text: str | None, scope: InstallScope) -> list[JsonObject]:
     if text is None or not text.strip():
         return []
     try:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from toolfold.config.faults import shown
 from toolfold.config.jsonc import parse_jsonc
-from toolfold.entrypoints.install.clients import Around, Place, find_place
-from toolfold.entrypoints.install.entries import Found
+from toolfold.entrypoints.install.clients import ClientFile, InstallContext, find_client_file
+from toolfold.entrypoints.install.entries import FoundServer
 from toolfold.entrypoints.install.files import Files, naming
 from toolfold.entrypoints.install.rules import settings_files
 from toolfold.jsontypes import Json
@@ -17,8 +17,8 @@ _REFUSED = "disabledMcpjsonServers"
 
 
 def without_switched_off(
-    found: Sequence[Found], place: Place, around: Around, files: Files
-) -> list[Found]:
+    found: Sequence[FoundServer], place: ClientFile, context: InstallContext, files: Files
+) -> list[FoundServer]:
     """Return the servers; each that is switched off somewhere gets that as a reason to stay.
 
     Raises:
@@ -26,7 +26,7 @@ def without_switched_off(
     """
     if place.client != "claude" or not any(each.is_movable for each in found):
         return list(found)
-    switches = list(_switches(place, around, files))
+    switches = list(_switches(place, context, files))
     return [_with_reason(each, switches) for each in found]
 
 
@@ -38,7 +38,7 @@ class _Switch:
     where: str
 
 
-def _with_reason(found: Found, switches: Sequence[_Switch]) -> Found:
+def _with_reason(found: FoundServer, switches: Sequence[_Switch]) -> FoundServer:
     project = found.table[1] if found.is_local else None
     for switch in switches:
         is_meant = switch.name == found.name and project in (None, switch.where)
@@ -49,15 +49,15 @@ def _with_reason(found: Found, switches: Sequence[_Switch]) -> Found:
     return found
 
 
-def _switches(place: Place, around: Around, files: Files) -> Iterator[_Switch]:
+def _switches(place: ClientFile, context: InstallContext, files: Files) -> Iterator[_Switch]:
     """Yield what is off; of a project's file, only what is off in that project."""
     is_project = place.scope == "project"
     keys = (_TOGGLED, _REFUSED) if is_project else (_TOGGLED,)
-    projects = _read(find_place("claude", "user", around).path, files, "projects")
+    projects = _read(find_client_file("claude", "user", context).path, files, "projects")
     for path, settings in projects.items() if isinstance(projects, dict) else ():
-        if not is_project or Path(path).is_relative_to(around.project):
+        if not is_project or Path(path).is_relative_to(context.project):
             yield from _named(settings, keys, where=path)
-    for file in settings_files(place, around) if is_project else ():
+    for file in settings_files(place, context) if is_project else ():
         yield from _named({_REFUSED: _read(file, files, _REFUSED)}, keys, where=str(file))
 
 

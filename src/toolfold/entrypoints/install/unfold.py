@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolfold.entrypoints.install.clients import Place
+from toolfold.entrypoints.install.clients import ClientFile
 from toolfold.entrypoints.install.entries import find_servers, is_own_entry
 from toolfold.entrypoints.install.files import Files, naming, require_writable
 from toolfold.entrypoints.install.fold import parse_document, read_document
 from toolfold.entrypoints.install.records import (
-    Moved,
-    Record,
-    Records,
-    Step,
+    FileChange,
+    FileRecord,
+    FileRecords,
+    MovedServer,
     digest_of,
     digest_of_text,
 )
@@ -25,11 +25,11 @@ from toolfold.entrypoints.install.target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnfoldPlan:
+class UninstallPlan:
     """What will be done to one place; nothing has happened yet."""
 
-    place: Place
-    record: Record
+    place: ClientFile
+    record: FileRecord
     was: str | None
     text: str | None
     """The client's file as it shall be; None to take it away."""
@@ -37,8 +37,8 @@ class UnfoldPlan:
     is_exact: bool
     """Whether it becomes what it was before the first change, byte for byte."""
 
-    back: tuple[Moved, ...]
-    lost: tuple[tuple[Moved, str], ...]
+    back: tuple[MovedServer, ...]
+    lost: tuple[tuple[MovedServer, str], ...]
     """Those that could not come back, each with the reason; their record is kept."""
 
     target: Target
@@ -49,19 +49,19 @@ class UnfoldPlan:
     """Servers that stay there although they are back in the client, each with the reason."""
 
     @property
-    def rest(self) -> Record:
+    def rest(self) -> FileRecord:
         """What is left to be undone another time."""
         return self.record.waiting_for([moved for moved, _ in self.lost])
 
 
 @dataclass(frozen=True, slots=True)
-class Unfolder:
+class Uninstaller:
     """Plans how to undo changes of clients, and undoes them."""
 
     files: Files
-    records: Records
+    records: FileRecords
 
-    def plan(self, place: Place) -> UnfoldPlan:
+    def plan(self, place: ClientFile) -> UninstallPlan:
         """Find out what is to be undone.
 
         Raises:
@@ -77,7 +77,7 @@ class Unfolder:
         target, taken, kept = self._give_back(place, target, back, [moved for moved, _ in lost])
         if text != was:
             require_writable(place.path)
-        return UnfoldPlan(
+        return UninstallPlan(
             place=place,
             record=record,
             was=was,
@@ -90,7 +90,7 @@ class Unfolder:
             kept=kept,
         )
 
-    def apply(self, plan: UnfoldPlan) -> None:
+    def apply(self, plan: UninstallPlan) -> None:
         """Make the changes in the order in which a crash loses nothing."""
         if plan.text != plan.was:
             self.files.write(plan.place.path, plan.text, was=plan.was, private=False)
@@ -103,7 +103,11 @@ class Unfolder:
         self.records.keep(plan.place, plan.rest)
 
     def _give_back(
-        self, place: Place, target: Target, back: Sequence[Moved], lost: Sequence[Moved]
+        self,
+        place: ClientFile,
+        target: Target,
+        back: Sequence[MovedServer],
+        lost: Sequence[MovedServer],
     ) -> tuple[Target, tuple[str, ...], tuple[tuple[str, str], ...]]:
         used = {a: each.title for each in self.records.sharers(place) for a in each.aliases}
         used |= {moved.alias: "a server that is not back" for moved in lost}
@@ -126,11 +130,11 @@ class Unfolder:
 class _Change:
     """A step, and the client's file as it was before; None where there was none."""
 
-    step: Step
+    step: FileChange
     before: str | None
 
 
-def _undo(place: Place, text: str | None, changes: Sequence[_Change]) -> str | None:
+def _undo(place: ClientFile, text: str | None, changes: Sequence[_Change]) -> str | None:
     """Undo changes, the last one first."""
     for change in reversed(changes):
         if text is None:
@@ -140,7 +144,7 @@ def _undo(place: Place, text: str | None, changes: Sequence[_Change]) -> str | N
     return text
 
 
-def _undo_in_place(place: Place, text: str, change: _Change) -> str:
+def _undo_in_place(place: ClientFile, text: str, change: _Change) -> str:
     """Undo one change in a text that was edited afterwards."""
     document, before = parse_document(place, text), parse_document(place, change.before or "")
     for table, after in change.step.tables:
@@ -152,7 +156,9 @@ def _undo_in_place(place: Place, text: str, change: _Change) -> str:
     return document.text
 
 
-def _exchange(document: ServerText, before: ServerText, table: Table, step: Step) -> ServerText:
+def _exchange(
+    document: ServerText, before: ServerText, table: Table, step: FileChange
+) -> ServerText:
     present, were = document.servers(table), before.servers(table)
     is_own = step.own in present and is_own_entry(step.own, present[step.own])
     own = [step.own] if is_own and table == step.tables[0][0] else []
@@ -171,7 +177,7 @@ def _exchange(document: ServerText, before: ServerText, table: Table, step: Step
     return edited.with_table(table, None) if is_left_over else edited
 
 
-def _bare(place: Place, was: str | None, document: ServerText) -> str | None:
+def _bare(place: ClientFile, was: str | None, document: ServerText) -> str | None:
     """Take out an entry of ours that somebody wrote by hand."""
     own = [each for each in find_servers(place, document) if each.is_own]
     for entry in own:
@@ -182,12 +188,12 @@ def _bare(place: Place, was: str | None, document: ServerText) -> str | None:
 
 
 def _sorted_out(
-    place: Place, text: str | None, record: Record
-) -> tuple[tuple[Moved, ...], tuple[tuple[Moved, str], ...]]:
+    place: ClientFile, text: str | None, record: FileRecord
+) -> tuple[tuple[MovedServer, ...], tuple[tuple[MovedServer, str], ...]]:
     """Return which servers the client's file holds again as they were, and why others are not."""
     document = parse_document(place, text or "")
-    back: list[Moved] = []
-    lost: list[tuple[Moved, str]] = []
+    back: list[MovedServer] = []
+    lost: list[tuple[MovedServer, str]] = []
     for moved in (each for step in record.steps for each in step.moved):
         servers = document.servers(moved.table)
         if moved.name not in servers:

@@ -11,10 +11,10 @@ from mcp_types import methods
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolfold.catalog.questions import Ask, Question, Reply, unanswerable
+from toolfold.catalog.questions import Elicitor, Question, Reply, unanswerable
 from toolfold.errors import QuestionExpired
 
-_MOST_REPLY_CHARS: Final = 64_000
+_MAX_REPLY_CHARS: Final = 64_000
 
 
 def is_modern(context: Any) -> bool:
@@ -78,8 +78,8 @@ def read_reply(question: Question, result: object) -> Reply:
     """
     if not isinstance(result, types.ElicitResult):
         raise unanswerable(question, "the client's answer was not one to a question")
-    if len(json.dumps(result.content)) > _MOST_REPLY_CHARS:
-        raise unanswerable(question, f"the answer was longer than {_MOST_REPLY_CHARS:,} characters")
+    if len(json.dumps(result.content)) > _MAX_REPLY_CHARS:
+        raise unanswerable(question, f"the answer was longer than {_MAX_REPLY_CHARS:,} characters")
     return Reply(action=result.action, content=result.content)
 
 
@@ -91,7 +91,7 @@ def expired(question: Question, ask_s: float) -> QuestionExpired:
     )
 
 
-def ask_by_request(context: Any, user: object, ask_s: float) -> Ask:
+def ask_by_request(context: Any, user: object, ask_s: float) -> Elicitor:
     """Return how a client of the older protocol is asked: by a request while its own waits."""
 
     async def ask(question: Question) -> Reply:
@@ -111,4 +111,4 @@ def ask_by_request(context: Any, user: object, ask_s: float) -> Ask:
             raise unanswerable(question, "the client's answer is not valid") from error
         return read_reply(question, result)
 
-    return Ask(user=user, put=ask)
+    return Elicitor(user=user, put=ask)

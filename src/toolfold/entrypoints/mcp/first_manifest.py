@@ -23,11 +23,11 @@ def write_first_manifest() -> None:
             return
         here = current_directory()
         environ = base_environ(environment())
-        world: dict[str, Any] = {"cwd": str(here), "config": None, "set": [], "environ": environ}
+        context: dict[str, Any] = {"cwd": str(here), "config": None, "set": [], "environ": environ}
         modules = sorted(module_names(server.name for server in config.servers).values())
         states = file_states(map(str, deciding_files(config, here, None)))
         text = as_manifest(built_in_answers(__version__, modules), states, __version__)
-        path = Path(manifest_path(str(config.directories.cache), world))
+        path = Path(manifest_path(str(config.directories.cache), context))
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_whole(path, text)
     except (ToolfoldError, OSError):

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from toolfold.errors import ToolfoldError
 from toolfold.relay.wire import (
-    LONGEST_ANSWER,
-    LONGEST_LINE,
-    Lines,
+    MAX_ANSWER,
+    MAX_LINE,
+    LineReader,
     decode,
     encode,
     failure,
@@ -39,11 +39,11 @@ class LineStream:
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
-        self._lines = Lines()
+        self._lines = LineReader()
         self._ready: list[bytes] = []
         self._sending = anyio.Lock()
 
-    async def receive(self, *, at_most: int = LONGEST_LINE) -> bytes:
+    async def receive(self, *, at_most: int = MAX_LINE) -> bytes:
         """Return the next line.
 
         Raises:
@@ -217,8 +217,8 @@ async def _answer_call(
 
 async def _send_answer(lines: LineStream, request_id: object, text: bytes) -> None:
     """Send a line; in place of one that the peer would not take, say so."""
-    if len(text) > LONGEST_ANSWER:
-        reason = f"The answer has {len(text):,} bytes, and {LONGEST_ANSWER:,} are the most."
+    if len(text) > MAX_ANSWER:
+        reason = f"The answer has {len(text):,} bytes, and {MAX_ANSWER:,} are the most."
         text = encode(
             {"jsonrpc": "2.0", "id": request_id, "error": {"code": -32603, "message": reason}}
         )[:-1]

@@ -15,13 +15,13 @@ from toolfold import __version__
 from toolfold.app import guest_place
 from toolfold.config.config import Config
 from toolfold.entrypoints.mcp.lines import CallTool
-from toolfold.entrypoints.mcp.progress import Progress
+from toolfold.entrypoints.mcp.progress import ProgressReporter
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
 from toolfold.memory.forms import as_text
 from toolfold.memory.graph import tools as graph_tools
-from toolfold.memory.memories import Memories, Place
+from toolfold.memory.memories import Memories, RequestContext
 from toolfold.memory.verbs import VERBS, Verb
 from toolfold.relay.surface import load_surface
 
@@ -97,7 +97,9 @@ def graph_call(memories: Memories, config: Config) -> CallTool | None:
     return call
 
 
-def _graph_resources(memories: Memories, place: Place, surface: dict[str, Any]) -> dict[str, Any]:
+def _graph_resources(
+    memories: Memories, request_context: RequestContext, surface: dict[str, Any]
+) -> dict[str, Any]:
     """Return what answers for the one resource of the graph: all of it."""
     resources = [types.Resource.model_validate(each) for each in surface["resources"]]
 
@@ -112,7 +114,7 @@ def _graph_resources(memories: Memories, place: Place, surface: dict[str, Any]) 
     ) -> types.ReadResourceResult:
         if str(params.uri) != graph_tools.RESOURCE:
             raise MCPError(types.INVALID_PARAMS, f"Resource {params.uri} not found")
-        graph = (await memories.services(place)).graph
+        graph = (await memories.services(request_context)).graph
         found = await graph_tools.call(graph, "read_graph", {})
         contents = types.TextResourceContents(
             uri=params.uri, mime_type="application/json", text=found.text
@@ -134,27 +136,35 @@ async def serve_memory(memories: Memories, config: Config) -> None:
 
 
 async def _answer_notes(
-    memories: Memories, place: Place, context: Any, name: str, arguments: Mapping[str, Any]
+    memories: Memories,
+    request_context: RequestContext,
+    context: Any,
+    name: str,
+    arguments: Mapping[str, Any],
 ) -> types.CallToolResult:
     verb = name.removeprefix(_PREFIX)
     if not name.startswith(_PREFIX) or verb not in _SHOWN:
         shown = ", ".join(f"{_PREFIX}{each}" for each in _SHOWN)
         raise NotFound(f"There is no tool {name!r}; there are {shown}.")
     steps = count(1)
-    async with Progress(context.session.report_progress) as progress:
+    async with ProgressReporter(context.session.report_progress) as progress:
 
-        def tell(done: int, total: int, what: str = "") -> None:
+        def report(done: int, total: int, what: str = "") -> None:
             # Clients want a number that only grows, and there may be several things to be done.
             progress.note(next(steps), None, f"{what} {done} of {total}".strip())
 
-        value = await memories.call(place, f"memory.{verb}", arguments, progress=tell)
+        value = await memories.call(request_context, f"memory.{verb}", arguments, progress=report)
     return _text(as_text(value))
 
 
 async def _answer_graph(
-    memories: Memories, place: Place, _context: Any, name: str, arguments: Mapping[str, Any]
+    memories: Memories,
+    request_context: RequestContext,
+    _context: Any,
+    name: str,
+    arguments: Mapping[str, Any],
 ) -> types.CallToolResult:
-    graph = (await memories.services(place)).graph
+    graph = (await memories.services(request_context)).graph
     answer = await graph_tools.call(graph, name, arguments)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text)],

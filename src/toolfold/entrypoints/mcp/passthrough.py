@@ -9,18 +9,18 @@ from mcp import MCPError
 
 from toolfold.app import App
 from toolfold.catalog.addresses import inner_uri
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.trust.concealing import Concealing, Outgoing
-from toolfold.execution.trust.guarding import facts_of_offer, refuse_denied
-from toolfold.execution.trust.passing import Passing
+from toolfold.execution.trust.guard import facts_of_offer, refuse_denied
+from toolfold.execution.trust.passthrough import PassthroughBorder
+from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.wire import key_of
 
 ResultT = TypeVar("ResultT")
 
-_MOST_SHOWN_CHARS: Final = 300
+_MAX_SHOWN_CHARS: Final = 300
 
 
 class Passthrough:
@@ -91,7 +91,7 @@ class Passthrough:
                 params,
                 lambda ask, _progress: self._resource(self._origin(context), str(params.uri), ask),
             ),
-            about={"uri": str(params.uri)[:_MOST_SHOWN_CHARS]},
+            about={"uri": str(params.uri)[:_MAX_SHOWN_CHARS]},
         )
 
     async def complete(
@@ -101,41 +101,42 @@ class Passthrough:
         return await _answered(lambda: self._completion(params))
 
     async def _listed(self, resources: list[types.Resource]) -> list[types.Resource]:
-        concealing = Concealing(self._privacy)
+        privacy_border = PrivacyBorder(self._privacy)
         return [
-            await Passing(concealing, self._server_of(each.uri)).item(each) for each in resources
+            await PassthroughBorder(privacy_border, self._server_of(each.uri)).item(each)
+            for each in resources
         ]
 
     async def _prompt(
-        self, origin: Origin, params: types.GetPromptRequestParams, ask: Ask | None
+        self, origin: Origin, params: types.GetPromptRequestParams, ask: Elicitor | None
     ) -> types.GetPromptResult:
         name, arguments = params.name, params.arguments
         server = self._server(name.partition("__")[0])
-        concealing = Concealing(self._privacy)
+        privacy_border = PrivacyBorder(self._privacy)
         asked: JsonObject = dict(arguments or {})
-        outgoing = await concealing.reveal(server, name, asked)
+        outgoing = await privacy_border.reveal(server, name, asked)
         facts = facts_of_offer(self._catalog.servers, server, "prompts.get")
         refuse_denied(self._rules, facts, outgoing.arguments, origin.client)
         given = {key: str(value) for key, value in outgoing.arguments.items()}
         with self._written_down(origin, name, asked, server, outgoing):
-            async with concealing.errors(server, outgoing):
+            async with privacy_border.errors(server, outgoing):
                 result = await self._offered.prompt(name, given or arguments, ask=ask)
-        return await Passing(concealing, server, outgoing).prompt(result)
+        return await PassthroughBorder(privacy_border, server, outgoing).prompt(result)
 
     async def _resource(
-        self, origin: Origin, address: str, ask: Ask | None
+        self, origin: Origin, address: str, ask: Elicitor | None
     ) -> types.ReadResourceResult:
         server = self._server_of(address)
-        concealing = Concealing(self._privacy)
+        privacy_border = PrivacyBorder(self._privacy)
         asked: JsonObject = {"uri": address}
-        outgoing = await concealing.reveal(server, "resources/read", asked)
+        outgoing = await privacy_border.reveal(server, "resources/read", asked)
         module, uri = inner_uri(str(outgoing.arguments["uri"])) or ("", "")
         facts = facts_of_offer(self._catalog.servers, server)
         refuse_denied(self._rules, facts, {"server": module, "uri": uri}, origin.client)
         with self._written_down(origin, "resources/read", asked, server, outgoing):
-            async with concealing.errors(server, outgoing):
+            async with privacy_border.errors(server, outgoing):
                 result = await self._offered.read_address(str(outgoing.arguments["uri"]), ask=ask)
-        return await Passing(concealing, server, outgoing).contents(result)
+        return await PassthroughBorder(privacy_border, server, outgoing).contents(result)
 
     async def _completion(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         ref = params.ref
@@ -143,15 +144,15 @@ class Passthrough:
             server = self._server(ref.name.partition("__")[0])
         else:
             server = self._server_of(ref.uri)
-        concealing = Concealing(self._privacy)
-        outgoing = await concealing.reveal(server, "completion/complete", {})
-        async with concealing.errors(server, outgoing):
+        privacy_border = PrivacyBorder(self._privacy)
+        outgoing = await privacy_border.reveal(server, "completion/complete", {})
+        async with privacy_border.errors(server, outgoing):
             result = await self._offered.complete(params)
-        return await Passing(concealing, server, outgoing).completion(result)
+        return await PassthroughBorder(privacy_border, server, outgoing).completion(result)
 
     @contextmanager
     def _written_down(
-        self, origin: Origin, what: str, asked: JsonObject, server: str, outgoing: Outgoing
+        self, origin: Origin, what: str, asked: JsonObject, server: str, outgoing: OutgoingArguments
     ) -> Iterator[None]:
         """Have the journal tell of a request that shows a server personal data."""
         if not outgoing.kinds:

@@ -8,7 +8,7 @@ import anyio
 _EVERY_S: Final = 0.1
 
 
-class Progress:
+class ProgressReporter:
     """Tells the client of calls as they begin, or of what the code says of its progress.
 
     A notification costs as much as a fast call. So they go out ten times a second at most, and the
@@ -21,9 +21,9 @@ class Progress:
         self._news = anyio.Event()
         self._tasks = anyio.create_task_group()
 
-    async def __aenter__(self) -> "Progress":
+    async def __aenter__(self) -> "ProgressReporter":
         await self._tasks.__aenter__()
-        self._tasks.start_soon(self._tell)
+        self._tasks.start_soon(self._report)
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -37,7 +37,7 @@ class Progress:
         self._latest = (done, total, note)
         self._news.set()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         while True:
             await self._news.wait()
             self._news = anyio.Event()

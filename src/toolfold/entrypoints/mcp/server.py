@@ -12,17 +12,17 @@ from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
 from toolfold.app import App
-from toolfold.catalog.definitions import Listing, definition, listing
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.definitions import DefinitionText, definition, listing
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.tool import Tool
-from toolfold.entrypoints.mcp.asking import Desk, open_desk
+from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, open_broker
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
-from toolfold.execution.calls import OnProgress
-from toolfold.execution.going import GoingRun
-from toolfold.execution.report import RunResult
-from toolfold.execution.runtime import SessionWish
+from toolfold.execution.background import BackgroundRun
+from toolfold.execution.calls import OnRunProgress
+from toolfold.execution.report import RunReport
+from toolfold.execution.runtime import SessionRequest
 from toolfold.execution.trust.approval_form import waiting_text
 from toolfold.execution.trust.approvals import approvals_of
 from toolfold.journal.runs import Origin
@@ -61,7 +61,7 @@ class _Surface:
         self._client = client
         self._discovery = app.discovery
         self._settings = app.config.settings
-        self._listing: tuple[Mapping[str, str], Listing] | None = None
+        self._listing: tuple[Mapping[str, str], DefinitionText] | None = None
 
     async def definitions(self) -> list[types.Tool]:
         """Return what `tools/list` answers, in a stable order."""
@@ -80,10 +80,10 @@ class _Surface:
             ToolfoldError: There is no such tool, or it failed.
         """
         name, arguments = params.name, dict(params.arguments or {})
-        desk: Desk = context.lifespan_context
+        broker: ElicitationBroker = context.lifespan_context
         if name == "execute_code":
             origin = await self._origin(context)
-            return await desk.attend(context, params, partial(self._execute, origin, arguments))
+            return await broker.attend(context, params, partial(self._execute, origin, arguments))
         if name == "search_tools" and self._settings.search_tools:
             search = GuestCall("tools.search", (), arguments)
             found = await self._discovery.call(search, client=self.name_of(context))
@@ -93,7 +93,7 @@ class _Surface:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
         origin = await self._origin(context)
         call = partial(self._app.pinned.call, pinned[name], arguments, origin=origin)
-        return await desk.attend(context, params, lambda ask, _progress: call(ask=ask))
+        return await broker.attend(context, params, lambda ask, _progress: call(ask=ask))
 
     def name_of(self, context: Any) -> str:
         """Return under which name the journal knows the client."""
@@ -108,7 +108,7 @@ class _Surface:
             shown=await self._shown(),
         )
 
-    async def _shown(self) -> Listing:
+    async def _shown(self) -> DefinitionText:
         """Return what the model saw of us, for the ledger."""
         servers = self._app.catalog.servers
         if self._listing is None or self._listing[0] is not servers:
@@ -120,7 +120,11 @@ class _Surface:
         return self._listing[1]
 
     async def _execute(
-        self, origin: Origin, arguments: JsonObject, ask: Ask | None, on_progress: OnProgress
+        self,
+        origin: Origin,
+        arguments: JsonObject,
+        ask: Elicitor | None,
+        on_progress: OnRunProgress,
     ) -> types.CallToolResult:
         code, session = arguments.get("code"), arguments.get("session")
         dry_run = arguments.get("dry_run", False)
@@ -131,7 +135,7 @@ class _Surface:
                 "name of the variables to go on with, and `dry_run`, true or false.",
                 is_error=True,
             )
-        wish = SessionWish(str(session)) if session else SessionWish(self._session, True)
+        wish = SessionRequest(str(session)) if session else SessionRequest(self._session, True)
         run = partial(
             self._app.runtime.run,
             code,
@@ -140,23 +144,23 @@ class _Surface:
             dry_run=bool(dry_run),
             on_progress=on_progress,
         )
-        result = await self._app.shared.going.answer(
+        result = await self._app.shared.background_runs.answer(
             origin.client,
             lambda on_begin, may_ask: run(on_begin=on_begin, ask=may_ask),
             ask=ask,
             patience_s=self._settings.limits.answer_s,
         )
-        if isinstance(result, GoingRun):
+        if isinstance(result, BackgroundRun):
             return _text(await self._going_text(result))
         return _reply(result)
 
-    async def _going_text(self, run: GoingRun) -> str:
+    async def _going_text(self, run: BackgroundRun) -> str:
         """Say that a run goes on, or what it waits for."""
         approvals = approvals_of(self._app.config)
         approval = await anyio.to_thread.run_sync(approvals.latest_of, run.id)
         if approval is not None and approval.state == "pending":
             return waiting_text(approval)
-        return report.going_text(run.id, self._settings.limits.answer_s)
+        return report.background_text(run.id, self._settings.limits.answer_s)
 
     async def _pinned(self) -> dict[str, Tool]:
         """Return the pinned tools that exist, under names that every client takes."""
@@ -198,7 +202,7 @@ def make_server(
     return Server(
         "toolfold",
         version=__version__,
-        lifespan=lambda _server: open_desk(app.config.settings.limits.ask_s),
+        lifespan=lambda _server: open_broker(app.config.settings.limits.ask_s),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         **Passthrough(app, surface.name_of).handlers(),
@@ -231,7 +235,7 @@ def _pinned_definition(name: str, tool: Tool) -> types.Tool:
     )
 
 
-def _reply(result: RunResult) -> types.CallToolResult:
+def _reply(result: RunReport) -> types.CallToolResult:
     """Text only: clients that see structured content show the model that instead."""
     images = [
         types.ImageContent(type="image", data=blob.base64, mime_type=blob.mime_type)

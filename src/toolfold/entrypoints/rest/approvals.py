@@ -7,15 +7,15 @@ from typing import Final, TypeVar
 import anyio.to_thread
 
 from toolfold.app import App
-from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
-from toolfold.entrypoints.rest.running import RESULT, result_json
+from toolfold.entrypoints.rest.execute import RESULT, result_json
+from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
 from toolfold.errors import BadInput, Denied, NotFound
-from toolfold.execution.report import RunResult
-from toolfold.execution.trust.approval_form import DEFAULT_MOST, LARGEST_MOST
+from toolfold.execution.report import RunReport
+from toolfold.execution.trust.approval_form import DEFAULT_APPROVED_CALLS, MAX_APPROVED_CALLS
 from toolfold.execution.trust.approvals import (
     Approval,
     Approvals,
-    State,
+    ApprovalState,
     approvals_of,
     decided,
     scope_of,
@@ -69,8 +69,8 @@ def approval_operations() -> list[Operation]:
                     "most": {
                         "type": "integer",
                         "minimum": 1,
-                        "maximum": LARGEST_MOST,
-                        "default": DEFAULT_MOST,
+                        "maximum": MAX_APPROVED_CALLS,
+                        "default": DEFAULT_APPROVED_CALLS,
                     },
                     "always": {"type": "boolean", "default": False},
                 },
@@ -99,88 +99,92 @@ def approval_operations() -> list[Operation]:
     ]
 
 
-async def _list(visit: Visit, _arguments: JsonObject) -> Json:
-    if visit.key:
+async def _list(request: RestRequest, _arguments: JsonObject) -> Json:
+    if request.key:
         return {"approvals": []}
-    pending = await _with_approvals(visit, Approvals.pending)
+    pending = await _with_approvals(request, Approvals.pending)
     return {"approvals": [_json(approval) for approval in pending]}
 
 
-async def _approve(visit: Visit, arguments: JsonObject) -> Json:
-    approval = await _found(visit, arguments)
-    app = await _app(visit, approval)
-    most = int(float(str(arguments.get("most", DEFAULT_MOST))))
-    await _decide(visit, approval, "approved", most)
+async def _approve(request: RestRequest, arguments: JsonObject) -> Json:
+    approval = await _found(request, arguments)
+    app = await _app(request, approval)
+    most = int(float(str(arguments.get("most", DEFAULT_APPROVED_CALLS))))
+    await _decide(request, approval, "approved", most)
     if arguments.get("always"):
         scope = scope_of(app.config.namespace, approval.client)
-        await _with_approvals(visit, lambda kept: kept.allow_always(scope, approval.tool))
-    result = None if _waits(visit, approval) else await _go_on(app, approval)
+        await _with_approvals(request, lambda kept: kept.allow_always(scope, approval.tool))
+    result = None if _waits(request, approval) else await _go_on(app, approval)
     told = None if result is None else result_json(result)
     return {"approved": approval.tool, "result": told}
 
 
-async def _reject(visit: Visit, arguments: JsonObject) -> Json:
-    approval = await _found(visit, arguments)
-    await _decide(visit, approval, "rejected", 0)
+async def _reject(request: RestRequest, arguments: JsonObject) -> Json:
+    approval = await _found(request, arguments)
+    await _decide(request, approval, "rejected", 0)
     return {"rejected": approval.tool}
 
 
-async def _found(visit: Visit, arguments: JsonObject) -> Approval:
+async def _found(request: RestRequest, arguments: JsonObject) -> Approval:
     """Return the open question that is meant: a run may ask another one the next moment."""
-    if visit.key or not visit.has_token:
+    if request.key or not request.has_token:
         raise Denied(
             "Only the local user approves, with the token that `toolfold keys token` prints."
         )
     attempt, question = str(arguments["id"]), arguments.get("question")
-    for approval in await _with_approvals(visit, Approvals.pending):
+    for approval in await _with_approvals(request, Approvals.pending):
         if approval.attempt == attempt and question in {None, approval.id}:
             return approval
     raise NotFound(f"No run {attempt!r} waits for approval of this. `/approvals` lists them.")
 
 
-async def _app(visit: Visit, approval: Approval) -> App:
+async def _app(request: RestRequest, approval: Approval) -> App:
     """Return what goes on with a run: what it began in, and nothing else."""
-    if approval.project != visit.origin.project:
+    if approval.project != request.origin.project:
         raise BadInput(
             f"This run is of {approval.project or 'no project'}, and we serve "
-            f"{visit.origin.project}. `toolfold approve {approval.attempt}` in a terminal goes on "
-            "with it there."
+            f"{request.origin.project}. `toolfold approve {approval.attempt}` in a terminal "
+            "goes on with it there."
         )
     if not approval.client.startswith("key:"):
-        return visit.app
-    return await visit.app_of(approval.client.removeprefix("key:"))
+        return request.app
+    return await request.app_of(approval.client.removeprefix("key:"))
 
 
-async def _decide(visit: Visit, approval: Approval, state: State, most: int) -> None:
-    await _with_approvals(visit, lambda kept: kept.decide(approval.id, state, most=most, by="REST"))
+async def _decide(
+    request: RestRequest, approval: Approval, state: ApprovalState, most: int
+) -> None:
+    await _with_approvals(
+        request, lambda kept: kept.decide(approval.id, state, most=most, by="REST")
+    )
     made = decided(approval, "approved" if state == "approved" else "rejected", by="REST")
-    journal = visit.app.shared.journal
+    journal = request.app.shared.journal
     await anyio.to_thread.run_sync(journal.decide, approval.attempt, made)
 
 
-def _waits(visit: Visit, approval: Approval) -> bool:
+def _waits(request: RestRequest, approval: Approval) -> bool:
     """Whether the run waits alive, and takes what was decided by itself."""
-    journal = visit.app.shared.journal
+    journal = request.app.shared.journal
     return approval.waits_alive and journal.is_under_way(journal.find(approval.attempt))
 
 
-async def _go_on(app: App, approval: Approval) -> RunResult | None:
+async def _go_on(app: App, approval: Approval) -> RunReport | None:
     """Go on with a run, also when who approved it has left; None if that takes its time."""
     origin = Origin(client=approval.client, project=approval.project)
-    going = app.shared.going
-    run = await going.start(
+    background_runs = app.shared.background_runs
+    run = await background_runs.start(
         approval.client,
         lambda on_begin, _ask: app.runtime.resume(
             approval.attempt, origin=origin, on_begin=on_begin
         ),
     )
-    is_over = await going.wait(run, app.config.settings.limits.answer_s)
+    is_over = await background_runs.wait(run, app.config.settings.limits.answer_s)
     return run.outcome() if is_over else None
 
 
-async def _with_approvals(visit: Visit, use: Callable[[Approvals], _T]) -> _T:
+async def _with_approvals(request: RestRequest, use: Callable[[Approvals], _T]) -> _T:
     """Use the file of approvals beside the event loop."""
-    approvals = approvals_of(visit.app.config)
+    approvals = approvals_of(request.app.config)
     return await anyio.to_thread.run_sync(lambda: use(approvals))
 
 

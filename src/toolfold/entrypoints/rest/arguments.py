@@ -17,8 +17,8 @@ from toolfold.jsontypes import Json, JsonObject
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
-_MOST_SAID_CHARS: Final = 300
-_MOST_PARAMETERS: Final = 100
+_MAX_SAID_CHARS: Final = 300
+_MAX_PARAMETERS: Final = 100
 
 
 def read_arguments(
@@ -79,7 +79,7 @@ def _from_query(query: bytes, properties: dict[str, Any], taken: Iterable[str]) 
         pairs = parse_qsl(
             query.decode("ascii"),
             keep_blank_values=True,
-            max_num_fields=_MOST_PARAMETERS,
+            max_num_fields=_MAX_PARAMETERS,
             errors="strict",
         )
     except ValueError as error:
@@ -117,7 +117,7 @@ def _check(operation: Operation, arguments: JsonObject) -> None:
     error = jsonschema.exceptions.best_match(validator.iter_errors(arguments))
     if error is not None:
         where = ".".join(map(str, error.absolute_path))
-        said = error.message[:_MOST_SAID_CHARS]
+        said = error.message[:_MAX_SAID_CHARS]
         raise BadInput(f"`{where}`: {said}." if where else f"{said}.")
 
 
@@ -129,7 +129,7 @@ def _validator(operation: Operation) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:_MOST_SAID_CHARS]} is too large a number")
+        raise ValueError(f"{text[:_MAX_SAID_CHARS]} is too large a number")
     return number
 
 

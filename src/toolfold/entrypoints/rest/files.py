@@ -7,12 +7,12 @@ from typing import Any, Final
 import anyio.to_thread
 from anyio.from_thread import check_cancelled
 
-from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
+from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
 from toolfold.errors import BadInput, NotFound
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.workspace.verbs import ROOT, WorkspaceVerbs, inner_path
 
-_MOST_BYTES: Final = 5_000_000
+_MAX_BYTES: Final = 5_000_000
 _TEXT: Final[JsonObject] = {"type": "string"}
 _COUNT: Final[JsonObject] = {"type": "integer", "minimum": 0}
 
@@ -42,7 +42,7 @@ def file_operations() -> list[Operation]:
                     "size": {
                         "type": "integer",
                         "minimum": 1,
-                        "maximum": _MOST_BYTES,
+                        "maximum": _MAX_BYTES,
                         "default": 1_000_000,
                     },
                 },
@@ -56,17 +56,17 @@ def file_operations() -> list[Operation]:
     ]
 
 
-async def _list(visit: Visit, arguments: JsonObject) -> Json:
-    verbs = WorkspaceVerbs(visit.app.workspace, max_chars=_MOST_BYTES, check=check_cancelled)
+async def _list(request: RestRequest, arguments: JsonObject) -> Json:
+    verbs = WorkspaceVerbs(request.app.workspace, max_chars=_MAX_BYTES, check=check_cancelled)
     pattern: JsonObject = {"pattern": str(arguments.get("pattern", "*"))}
     return {"files": await anyio.to_thread.run_sync(verbs.call, "list", pattern)}
 
 
-async def _read(visit: Visit, arguments: JsonObject) -> Json:
+async def _read(request: RestRequest, arguments: JsonObject) -> Json:
     given: Any = arguments
     path, offset = inner_path(given["path"]), given.get("offset", 0)
     size = given.get("size", 1_000_000)
-    workspace = visit.app.workspace
+    workspace = request.app.workspace
 
     def read() -> Json:
         content = workspace.read(path, offset, size)

@@ -15,7 +15,7 @@ EVENTS_TYPE: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class RestRequest:
     """One request: what serves it, and for whom."""
 
     app: App
@@ -43,7 +43,7 @@ class Visit:
         return Origin(client=self.client, project=str(config.project or config.start_directory))
 
 
-Answer: TypeAlias = Callable[[Visit, JsonObject], Awaitable[Any]]
+Respond: TypeAlias = Callable[[RestRequest, JsonObject], Awaitable[Any]]
 """Answers a request with JSON, or with a response. It raises a `ToolfoldError` if it cannot."""
 
 
@@ -54,7 +54,7 @@ class Operation:
     method: str
     path: str
     summary: str
-    answer: Answer
+    answer: Respond
     tag: str
     takes: JsonObject = field(default_factory=lambda: closed_object({}))
     """JSON Schema of all arguments. Those named in the path come there; the others in the query of
@@ -65,7 +65,7 @@ class Operation:
 
     status: int = 200
     media: str = JSON_TYPE
-    stream: Callable[[Visit, JsonObject], Response] | None = None
+    stream: Callable[[RestRequest, JsonObject], Response] | None = None
     """Answers those who accept a stream of events."""
 
     calls_tools: bool = False

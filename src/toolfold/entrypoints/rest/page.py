@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 
 from toolfold.entrypoints.rest.answers import HEADERS
-from toolfold.entrypoints.rest.operations import Operation, Visit
+from toolfold.entrypoints.rest.operations import Operation, RestRequest
 from toolfold.jsontypes import Json, JsonObject
 
 # What servers say of their tools is shown there: nothing of it may become code.
@@ -24,7 +24,7 @@ _FILES: Final = {
 def page_operations(description: JsonObject) -> list[Operation]:
     """Return what serves them."""
 
-    async def describe(_visit: Visit, _arguments: JsonObject) -> Json:
+    async def describe(_request: RestRequest, _arguments: JsonObject) -> Json:
         return description
 
     return [
@@ -42,7 +42,7 @@ def page_operations(description: JsonObject) -> list[Operation]:
 def _file(path: str, name: str, media: str) -> Operation:
     content = files("toolfold.entrypoints.rest").joinpath(name).read_bytes()
 
-    async def show(_visit: Visit, _arguments: JsonObject) -> Response:
+    async def show(_request: RestRequest, _arguments: JsonObject) -> Response:
         headers = {**HEADERS, "content-security-policy": _POLICY, "referrer-policy": "no-referrer"}
         return Response(content, headers=headers, media_type=media)
 

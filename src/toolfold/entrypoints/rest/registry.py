@@ -35,14 +35,14 @@ _ACTIONS: Final = """
 _SUBJECTS: Final = 3
 _OWN_CHARS: Final = 16
 _DISCOVERED_CHARS: Final = 40
-_MOST_DESCRIPTION_CHARS: Final = 4_000
-_MOST_TYPE_CHARS: Final = 200
-_MOST_DEPTH: Final = 3
-_MOST_CHOICES: Final = 20
+_MAX_DESCRIPTION_CHARS: Final = 4_000
+_MAX_TYPE_CHARS: Final = 200
+_MAX_DEPTH: Final = 3
+_MAX_CHOICES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Category:
+class ToolCategory:
     """Tools that belong together: those of one server, or of one part of what is built in."""
 
     name: str
@@ -58,14 +58,14 @@ class Registry:
         for tool in tools:
             grouped.setdefault(category_of(tool), []).append(tool)
         self.categories = {
-            name: Category(name=name, description=_about(name, found), tools=tuple(found))
+            name: ToolCategory(name=name, description=_about(name, found), tools=tuple(found))
             for name, found in grouped.items()
         }
         for status in statuses:
             name = _apart(status.module or status.name)
             if name not in self.categories:
                 fault = f"not usable: {status.fault}" if status.fault else "still starting"
-                self.categories[name] = Category(name=name, description=fault)
+                self.categories[name] = ToolCategory(name=name, description=fault)
         self.total = sum(len(each.tools) for each in self.categories.values())
 
     def discover(self, *, limit: int, offset: int) -> Json:
@@ -135,7 +135,7 @@ def described(tool: Tool, seen: str | None) -> JsonObject:
     return {
         "name": tool.path,
         "category": category_of(tool),
-        "description": tool.listed.description[:_MOST_DESCRIPTION_CHARS],
+        "description": tool.listed.description[:_MAX_DESCRIPTION_CHARS],
         "call": signature(tool),
         "parameters": [_parameter(each, root) for each in parameters.listed],
         "takes_others": parameters.takes_others,
@@ -161,7 +161,7 @@ def _parameter(parameter: Parameter, root: JsonObject) -> Json:
         "name": parameter.name,
         "type": type_words(schema, root),
         "required": parameter.required,
-        "description": said[:_MOST_DESCRIPTION_CHARS] if isinstance(said, str) else "",
+        "description": said[:_MAX_DESCRIPTION_CHARS] if isinstance(said, str) else "",
     }
     return shown | {"default": schema["default"]} if "default" in schema else shown
 
@@ -176,18 +176,18 @@ def _returned(tool: Tool, seen: str | None) -> str:
 
 def type_words(schema: Json, root: JsonObject) -> str:
     """Say of what type a value is, as short as can be; `root` is what references lead into."""
-    return _words_of(schema, root, depth=0)[:_MOST_TYPE_CHARS]
+    return _words_of(schema, root, depth=0)[:_MAX_TYPE_CHARS]
 
 
 def _words_of(found: Json, root: JsonObject, *, depth: int) -> str:
     schema = resolve(found, root)
-    if not isinstance(schema, dict) or depth > _MOST_DEPTH:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return "any"
     if isinstance(choices := schema.get("enum"), list):
-        return "one of " + ", ".join(map(str, choices[:_MOST_CHOICES]))
+        return "one of " + ", ".join(map(str, choices[:_MAX_CHOICES]))
     for union in ("anyOf", "oneOf"):
         if isinstance(parts := schema.get(union), list):
-            said = [_words_of(part, root, depth=depth + 1) for part in parts[:_MOST_CHOICES]]
+            said = [_words_of(part, root, depth=depth + 1) for part in parts[:_MAX_CHOICES]]
             return " or ".join(dict.fromkeys(said))
     kinds = schema.get("type", "any")
     items = schema.get("items")

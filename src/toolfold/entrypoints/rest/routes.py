@@ -21,13 +21,13 @@ from toolfold.entrypoints.rest.answers import (
 )
 from toolfold.entrypoints.rest.approvals import approval_operations
 from toolfold.entrypoints.rest.arguments import read_arguments
+from toolfold.entrypoints.rest.disconnect import until_left
+from toolfold.entrypoints.rest.execute import run_operation
 from toolfold.entrypoints.rest.files import file_operations
-from toolfold.entrypoints.rest.leaving import until_left
 from toolfold.entrypoints.rest.metrics import Metrics
 from toolfold.entrypoints.rest.openapi import openapi_of
-from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, Visit
+from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, RestRequest
 from toolfold.entrypoints.rest.page import page_operations
-from toolfold.entrypoints.rest.running import run_operation
 from toolfold.entrypoints.rest.runs import run_operations
 from toolfold.entrypoints.rest.sessions import session_operations
 from toolfold.entrypoints.rest.state import state_operations
@@ -37,11 +37,11 @@ from toolfold.errors import ToolfoldError
 
 _log = logging.getLogger(__name__)
 
-FindVisit: TypeAlias = Callable[[Scope], Awaitable[Visit]]
+FindRequest: TypeAlias = Callable[[Scope], Awaitable[RestRequest]]
 """Finds what serves a request, and for whom."""
 
 
-def rest_routes(find_visit: FindVisit, *, time_s: float) -> list[BaseRoute]:
+def rest_routes(find_visit: FindRequest, *, time_s: float) -> list[BaseRoute]:
     """Return all routes; a request that takes longer than `time_s` is given up."""
     metrics = Metrics()
     operations = [
@@ -70,7 +70,7 @@ class Endpoint:
     def __init__(
         self,
         operations: dict[str, Operation],
-        find_visit: FindVisit,
+        find_visit: FindRequest,
         metrics: Metrics,
         *,
         time_s: float,
@@ -138,8 +138,8 @@ class Endpoint:
             body,
             headers.get("content-type", ""),
         )
-        visit = await self._find_visit(scope)
+        request = await self._find_visit(scope)
         if operation.stream is not None and EVENTS_TYPE in headers.get("accept", ""):
-            return operation.stream(visit, arguments)
-        answer = await operation.answer(visit, arguments)
+            return operation.stream(request, arguments)
+        answer = await operation.answer(request, arguments)
         return answer if isinstance(answer, Response) else JsonAnswer(answer, operation.status)

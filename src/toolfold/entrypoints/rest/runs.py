@@ -8,23 +8,23 @@ from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 
+from toolfold.entrypoints.rest.execute import RESULT, result_json
 from toolfold.entrypoints.rest.operations import (
     Operation,
-    Visit,
+    RestRequest,
     closed_object,
     page_of,
     paging,
     whole_object,
 )
-from toolfold.entrypoints.rest.running import RESULT, result_json
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound
-from toolfold.journal.runs import Call, Ending, Run, find, newest
+from toolfold.journal.runs import Call, Run, RunEnding, find, newest
 from toolfold.journal.runsdb import read_journal
 from toolfold.jsontypes import Json, JsonObject
 
 _Read = TypeVar("_Read")
-_MOST: Final = 500
+_MAX: Final = 500
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SUMMARY: Final[JsonObject] = {
     "id": _TEXT,
@@ -49,7 +49,7 @@ def run_operations() -> list[Operation]:
             tag="runs",
             takes=closed_object(
                 {
-                    "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "default": 20},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": _MAX, "default": 20},
                     "before": {"type": "string", "description": "The id of the last one seen."},
                 }
             ),
@@ -67,12 +67,12 @@ def run_operations() -> list[Operation]:
             summary="One run by the beginning of its id, with a page of its calls.",
             tag="runs",
             takes=closed_object(
-                {"id": {"type": "string", "minLength": 1}, **paging(100, _MOST)}, required=("id",)
+                {"id": {"type": "string", "minLength": 1}, **paging(100, _MAX)}, required=("id",)
             ),
             returns=page_of(
                 "calls",
                 schema_of(Call),
-                run=whole_object({**_SUMMARY, "ending": schema_of(Ending | None)}),
+                run=whole_object({**_SUMMARY, "ending": schema_of(RunEnding | None)}),
             ),
             answer=_show,
         ),
@@ -98,11 +98,11 @@ def run_operations() -> list[Operation]:
     ]
 
 
-async def _list(visit: Visit, arguments: JsonObject) -> Json:
+async def _list(request: RestRequest, arguments: JsonObject) -> Json:
     limit: Any = arguments.get("limit", 20)
     before: Any = arguments.get("before")
     found = await _read(
-        visit, lambda journal: newest(journal, limit + 1, client=_own(visit), before=before)
+        request, lambda journal: newest(journal, limit + 1, client=_own(request), before=before)
     )
     shown = (found or [])[:limit]
     more = len(found or []) > limit
@@ -112,9 +112,9 @@ async def _list(visit: Visit, arguments: JsonObject) -> Json:
     }
 
 
-async def _show(visit: Visit, arguments: JsonObject) -> Json:
+async def _show(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await _read(visit, lambda journal: find(journal, wanted, client=_own(visit)))
+    run = await _read(request, lambda journal: find(journal, wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     limit: Any = arguments.get("limit", 100)
@@ -130,19 +130,19 @@ async def _show(visit: Visit, arguments: JsonObject) -> Json:
     }
 
 
-async def _resume(visit: Visit, arguments: JsonObject) -> Json:
+async def _resume(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await _read(visit, lambda journal: find(journal, wanted, client=_own(visit)))
+    run = await _read(request, lambda journal: find(journal, wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     decision: Any = arguments.get("decision", "ask")
-    resumed = visit.app.runtime.resume(run.id, origin=visit.origin, decision=decision)
+    resumed = request.app.runtime.resume(run.id, origin=request.origin, decision=decision)
     return result_json(await resumed)
 
 
-def _own(visit: Visit) -> str | None:
+def _own(request: RestRequest) -> str | None:
     """Return whose runs may be seen; None for everybody's, which is for the user alone."""
-    return visit.client if visit.key else None
+    return request.client if request.key else None
 
 
 def _summary(run: Run) -> JsonObject:
@@ -159,8 +159,8 @@ def _summary(run: Run) -> JsonObject:
     }
 
 
-async def _read(visit: Visit, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
+async def _read(request: RestRequest, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
     """Ask the journal from a thread; None if there is none."""
-    path = visit.app.config.directories.data / "runs.db"
+    path = request.app.config.directories.data / "runs.db"
 
     return await anyio.to_thread.run_sync(partial(read_journal, path, read))

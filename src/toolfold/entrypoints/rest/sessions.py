@@ -5,7 +5,7 @@ from typing import Final
 
 import anyio.to_thread
 
-from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
+from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
 from toolfold.execution.sessions.info import SessionInfo
 from toolfold.execution.sessions.sessions import SESSION_NAME
 from toolfold.jsontypes import Json, JsonObject
@@ -67,24 +67,24 @@ def session_operations() -> list[Operation]:
     ]
 
 
-async def _list(visit: Visit, _arguments: JsonObject) -> Json:
-    found = await anyio.to_thread.run_sync(visit.app.sessions.list)
+async def _list(request: RestRequest, _arguments: JsonObject) -> Json:
+    found = await anyio.to_thread.run_sync(request.app.sessions.list)
     return {"sessions": [_json(info) for info in found]}
 
 
-async def _show(visit: Visit, arguments: JsonObject) -> Json:
-    return _json(visit.app.sessions.show(str(arguments["name"])))
+async def _show(request: RestRequest, arguments: JsonObject) -> Json:
+    return _json(request.app.sessions.show(str(arguments["name"])))
 
 
-async def _reset(visit: Visit, arguments: JsonObject) -> Json:
+async def _reset(request: RestRequest, arguments: JsonObject) -> Json:
     name = str(arguments["name"])
-    visit.app.sessions.reset(name)
+    request.app.sessions.reset(name)
     return {"reset": name}
 
 
-async def _fork(visit: Visit, arguments: JsonObject) -> Json:
+async def _fork(request: RestRequest, arguments: JsonObject) -> Json:
     name, copy = str(arguments["name"]), str(arguments["copy"])
-    return _json(await anyio.to_thread.run_sync(visit.app.sessions.fork, name, copy))
+    return _json(await anyio.to_thread.run_sync(request.app.sessions.fork, name, copy))
 
 
 def _json(info: SessionInfo) -> Json:

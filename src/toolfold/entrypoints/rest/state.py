@@ -8,7 +8,7 @@ from toolfold import __version__
 from toolfold.catalog.catalog import ServerStatus
 from toolfold.entrypoints.rest.answers import HEADERS
 from toolfold.entrypoints.rest.metrics import CONTENT_TYPE, Metrics
-from toolfold.entrypoints.rest.operations import Operation, Visit, closed_object, whole_object
+from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
 from toolfold.jsontypes import Json, JsonObject
 
 _SERVER: Final = whole_object(
@@ -24,8 +24,8 @@ _SERVER: Final = whole_object(
 def state_operations(metrics: Metrics) -> list[Operation]:
     """Return all of them."""
 
-    async def tell(visit: Visit, _arguments: JsonObject) -> Response:
-        catalog = visit.app.catalog
+    async def answer_health(request: RestRequest, _arguments: JsonObject) -> Response:
+        catalog = request.app.catalog
         text = metrics.text(len(catalog.tools), catalog.statuses())
         return Response(text, headers={**HEADERS, "content-type": CONTENT_TYPE})
 
@@ -52,15 +52,15 @@ def state_operations(metrics: Metrics) -> list[Operation]:
             tag="state",
             returns={"type": "string"},
             media="text/plain",
-            answer=tell,
+            answer=answer_health,
         ),
     ]
 
 
-async def _health(visit: Visit, _arguments: JsonObject) -> Json:
+async def _health(request: RestRequest, _arguments: JsonObject) -> Json:
     said: JsonObject = {"status": "ok", "version": __version__}
-    if visit.is_known:
-        said["servers"] = [_state(status) for status in visit.app.catalog.statuses()]
+    if request.is_known:
+        said["servers"] = [_state(status) for status in request.app.catalog.statuses()]
     return said
 
 

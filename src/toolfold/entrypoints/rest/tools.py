@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolfold.catalog.answers import Answer, Blob, Cover, LargeAnswer
+from toolfold.catalog.answers import Answer, Blob, LargeAnswer, Redact
 from toolfold.catalog.binding import bind
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,
-    Visit,
+    RestRequest,
     closed_object,
     page_of,
     paging,
@@ -16,19 +16,19 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.keeping import Keeping, covered_blob
+from toolfold.execution.artifacts import RunArtifacts, redact_blob
 from toolfold.execution.overflow import render
-from toolfold.execution.trust.concealing import Concealing
-from toolfold.execution.trust.guarding import facts_of, is_denied, refuse_denied
-from toolfold.journal.journaled import JournaledCall, JournaledRun
+from toolfold.execution.trust.guard import facts_of, is_denied, refuse_denied
+from toolfold.execution.trust.privacy_border import PrivacyBorder
+from toolfold.journal.run_writer import JournaledCall, JournaledRun
 from toolfold.jsontypes import Json, JsonObject, plain
 
 _Seen = tuple[int, frozenset[str]]
 """A catalog, and what of it a client does not see."""
 
-_MOST_REGISTRIES: Final = 20
+_MAX_REGISTRIES: Final = 20
 _DISCOVERED: Final = 1
-_MOST: Final = 500
+_MAX: Final = 500
 _TEXT: Final[JsonObject] = {"type": "string"}
 _NAME: Final[JsonObject] = {
     "type": "string",
@@ -70,7 +70,7 @@ class ToolOperations:
                 path="/tools/discover",
                 summary="Every category, and a few of its tools.",
                 tag="tools",
-                takes=closed_object(paging(_DISCOVERED, _MOST)),
+                takes=closed_object(paging(_DISCOVERED, _MAX)),
                 returns=whole_object(
                     {
                         "categories": {"type": "object", "additionalProperties": _CATEGORY},
@@ -85,7 +85,7 @@ class ToolOperations:
                 path="/tools/list",
                 summary="Tools, of a category or all; with a query those that fit it, best first.",
                 tag="tools",
-                takes=closed_object({"category": _TEXT, "query": _TEXT, **paging(50, _MOST)}),
+                takes=closed_object({"category": _TEXT, "query": _TEXT, **paging(50, _MAX)}),
                 returns=page_of("tools", _LISTED),
                 answer=self._list,
             ),
@@ -112,13 +112,13 @@ class ToolOperations:
             ),
         ]
 
-    async def _discover(self, visit: Visit, arguments: JsonObject) -> Json:
+    async def _discover(self, request: RestRequest, arguments: JsonObject) -> Json:
         limit, offset = _page(arguments, _DISCOVERED)
-        return (await self._registry(visit)).discover(limit=limit, offset=offset)
+        return (await self._registry(request)).discover(limit=limit, offset=offset)
 
-    async def _list(self, visit: Visit, arguments: JsonObject) -> Json:
+    async def _list(self, request: RestRequest, arguments: JsonObject) -> Json:
         limit, offset = _page(arguments, 50)
-        found = await self._found(visit, arguments)
+        found = await self._found(request, arguments)
         shown = found[offset : offset + limit]
         end = offset + len(shown)
         return {
@@ -127,26 +127,28 @@ class ToolOperations:
             "next_offset": end if shown and end < len(found) else None,
         }
 
-    async def _found(self, visit: Visit, arguments: JsonObject) -> list[Tool]:
-        registry = await self._registry(visit)
+    async def _found(self, request: RestRequest, arguments: JsonObject) -> list[Tool]:
+        registry = await self._registry(request)
         category, query = arguments.get("category"), arguments.get("query")
         if category is not None and category not in registry.categories:
             names = ", ".join(sorted(registry.categories))
             raise NotFound(f"No category is named {category!r}. There are {names}.")
         if query:
-            hits = await visit.app.discovery.find(
-                str(query), limit=registry.total, client=visit.client
+            hits = await request.app.discovery.find(
+                str(query), limit=registry.total, client=request.client
             )
             return [tool for tool in hits.hits if category in (None, category_of(tool))]
         if category is not None:
             return list(registry.categories[str(category)].tools)
         return [tool for _, each in sorted(registry.categories.items()) for tool in each.tools]
 
-    async def _registry(self, visit: Visit) -> Registry:
-        await visit.app.discovery.learn()
-        catalog = visit.app.catalog
+    async def _registry(self, request: RestRequest) -> Registry:
+        await request.app.discovery.learn()
+        catalog = request.app.catalog
         denied = frozenset(
-            tool.path for tool in catalog.tools if is_denied(visit.app.rules, tool, visit.client)
+            tool.path
+            for tool in catalog.tools
+            if is_denied(request.app.rules, tool, request.client)
         )
         known = self._registries.get((id(catalog), denied))
         statuses = catalog.statuses()
@@ -156,25 +158,25 @@ class ToolOperations:
         registry = Registry([tool for tool in catalog.tools if tool.path not in denied], statuses)
         if is_settled:
             self._registries[id(catalog), denied] = catalog.modules, registry
-            if len(self._registries) > _MOST_REGISTRIES:
+            if len(self._registries) > _MAX_REGISTRIES:
                 del self._registries[next(iter(self._registries))]
         return registry
 
 
-async def _describe(visit: Visit, arguments: JsonObject) -> Json:
-    tool = await _tool(visit, arguments)
-    return described(tool, visit.app.catalog.seen(tool))
+async def _describe(request: RestRequest, arguments: JsonObject) -> Json:
+    tool = await _tool(request, arguments)
+    return described(tool, request.app.catalog.seen(tool))
 
 
-async def _execute(visit: Visit, arguments: JsonObject) -> Json:
-    tool = await _tool(visit, arguments)
+async def _execute(request: RestRequest, arguments: JsonObject) -> Json:
+    tool = await _tool(request, arguments)
     given: Any = arguments.get("arguments", {})
-    journal = visit.app.shared.journal
+    journal = request.app.shared.journal
     trouble: ToolfoldError | None = None
     result: Json = None
     code = f"# A client called {tool.path} over REST."
-    with journal.begin(visit.origin, code, kind="request") as run:
-        call = _Call(visit, run)
+    with journal.begin(request.origin, code, kind="request") as run:
+        call = _Call(request, run)
         try:
             result = await call.answer(tool, given)
         except ToolfoldError as error:
@@ -189,14 +191,14 @@ async def _execute(visit: Visit, arguments: JsonObject) -> Json:
 class _Call:
     """One call, as it happens. Images and binaries come beside its result."""
 
-    def __init__(self, visit: Visit, run: JournaledRun) -> None:
-        app = visit.app
-        self._rules, self._client = app.rules, visit.client
+    def __init__(self, request: RestRequest, run: JournaledRun) -> None:
+        app = request.app
+        self._rules, self._client = app.rules, request.client
         self._catalog = app.catalog
-        self._keeping = Keeping(app.workspace, run.id)
-        self._concealing = Concealing(app.privacy)
+        self._artifacts = RunArtifacts(app.workspace, run.id)
+        self._privacy_border = PrivacyBorder(app.privacy)
         self._run = run
-        self._taken: dict[str, tuple[Blob, Cover | None]] = {}
+        self._taken: dict[str, tuple[Blob, Redact | None]] = {}
         self.blobs: JsonObject = {}
 
     async def answer(self, tool: Tool, given: JsonObject) -> Json:
@@ -207,42 +209,42 @@ class _Call:
         return plain(journaled.answer)
 
     async def _answer(self, tool: Tool, journaled: JournaledCall) -> Json:
-        concealing, server = self._concealing, tool.server
-        outgoing = await concealing.reveal(server, tool.path, journaled.arguments)
+        privacy_border, server = self._privacy_border, tool.server
+        outgoing = await privacy_border.reveal(server, tool.path, journaled.arguments)
         refuse_denied(self._rules, facts_of(tool), outgoing.arguments, self._client)
         journaled.reveal(server, outgoing.kinds)
-        async with concealing.errors(server, outgoing):
+        async with privacy_border.errors(server, outgoing):
             answer = await self._catalog.call(
                 tool,
                 outgoing.arguments,
-                keep=concealing.keep(server, self, outgoing),
+                keep=privacy_border.keep(server, self, outgoing),
                 on_wait=lambda _why, _seconds: None,
             )
             for name, taken in self._taken.items():
-                blob = await covered_blob(*taken)
+                blob = await redact_blob(*taken)
                 self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
-        value = await concealing.conceal(server, answer.value, answer.size, sent=outgoing)
+        value = await privacy_border.conceal(server, answer.value, answer.size, sent=outgoing)
         self._catalog.observe(tool, Answer(value, answer.size))
         return value
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
         """Have a file made of what is too large; it can be fetched by its path."""
-        return await self._keeping.large(tool, answer)
+        return await self._artifacts.large(tool, answer)
 
-    def blob(self, blob: Blob, cover: Cover | None = None) -> Json:
+    def blob(self, blob: Blob, cover: Redact | None = None) -> Json:
         """Take an image or a binary."""
         name = f"{blob.mime_type.partition('/')[0]}_{len(self._taken) + 1}"
         self._taken[name] = blob, cover
         return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
 
 
-async def _tool(visit: Visit, arguments: JsonObject) -> Tool:
+async def _tool(request: RestRequest, arguments: JsonObject) -> Tool:
     """Return the tool that is asked for, once its server has said what it has."""
-    catalog, name = visit.app.catalog, str(arguments["name"])
+    catalog, name = request.app.catalog, str(arguments["name"])
     try:
         return catalog.find(name)
     except NotFound:
-        await visit.app.discovery.learn()
+        await request.app.discovery.learn()
     return catalog.find(name)
 
 

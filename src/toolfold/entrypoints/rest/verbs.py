@@ -5,7 +5,7 @@ from typing import Any, Final
 from toolfold.app import guest_place
 from toolfold.entrypoints.rest.operations import (
     Operation,
-    Visit,
+    RestRequest,
     closed_object,
     page_of,
     paging,
@@ -84,8 +84,8 @@ def _of(
     verb = VERBS[verb_path]
     returns = returned_schema(verb)
 
-    async def answer(visit: Visit, arguments: JsonObject) -> Json:
-        value = await _call(visit, verb_path, arguments)
+    async def answer(request: RestRequest, arguments: JsonObject) -> Json:
+        value = await _call(request, verb_path, arguments)
         return {wrap: value} if wrap else value
 
     return Operation(
@@ -105,8 +105,8 @@ def _paged(method: str, path: str, verb_path: str, items: str) -> Operation:
     whole = _of(method, path, verb_path)
     schemas: Any = whole.returns["properties"]
 
-    async def answer(visit: Visit, arguments: JsonObject) -> Json:
-        found: Any = await _call(visit, verb_path, arguments)
+    async def answer(request: RestRequest, arguments: JsonObject) -> Json:
+        found: Any = await _call(request, verb_path, arguments)
         offset: Any = arguments.get("offset", 0)
         return _page(items, found[items], found["total"], offset)
 
@@ -125,8 +125,8 @@ def _part_of_graph(part: str, fields: list[str]) -> Operation:
     """Return the pages of all entities, or of all relations."""
     item = closed_object({name: {} for name in fields}, required=tuple(fields))
 
-    async def answer(visit: Visit, arguments: JsonObject) -> Json:
-        graph: Any = await _call(visit, "graph.read_graph", {})
+    async def answer(request: RestRequest, arguments: JsonObject) -> Json:
+        graph: Any = await _call(request, "graph.read_graph", {})
         offset: Any = arguments.get("offset", 0)
         limit: Any = arguments.get("limit", 100)
         return _page(part, graph[part][offset : offset + limit], len(graph[part]), offset)
@@ -147,10 +147,10 @@ def _page(name: str, items: list[Json], total: int, offset: int) -> Json:
     return {name: items, "total": total, "next_offset": end if items and end < total else None}
 
 
-async def _call(visit: Visit, verb_path: str, arguments: JsonObject) -> Json:
+async def _call(request: RestRequest, verb_path: str, arguments: JsonObject) -> Json:
     """Call a verb as guest code would: only files that the user allows are read."""
-    place = guest_place(visit.app.config)
-    return as_json(await visit.app.shared.memories.call(place, verb_path, arguments))
+    place = guest_place(request.app.config)
+    return as_json(await request.app.shared.memories.call(place, verb_path, arguments))
 
 
 def _taken(method: str, verb_path: str, path: str) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import Final
 import anyio.to_thread
 
 from toolfold.errors import BadCall, NotFound
-from toolfold.execution.going import GoingRun, GoingRuns, Work
+from toolfold.execution.background import BackgroundRun, BackgroundRuns, BackgroundWork
 from toolfold.execution.trust.approval_form import standing_text
 from toolfold.execution.trust.approvals import Approvals
 from toolfold.journal.journal import Journal
@@ -15,7 +15,7 @@ from toolfold.journal.runs import Origin, Run
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 
-_LONGEST_WAIT_S: Final = 40.0
+_MAX_WAIT_S: Final = 40.0
 _WAIT_S: Final = 30.0
 _ID_CHARS: Final = 16
 
@@ -37,11 +37,13 @@ def stop(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ..
 class RunsModule:
     """Answers the calls to `runs.*`."""
 
-    def __init__(self, going: GoingRuns, journal: Journal, approvals: Approvals) -> None:
-        self._going = going
+    def __init__(
+        self, background_runs: BackgroundRuns, journal: Journal, approvals: Approvals
+    ) -> None:
+        self._background_runs = background_runs
         self._journal = journal
         self._approvals = approvals
-        self.resume: Callable[[Run, Origin], Awaitable[Work]] | None = None
+        self.resume: Callable[[Run, Origin], Awaitable[BackgroundWork]] | None = None
         """Set by the runtime, which is made of this."""
 
     async def call(self, call: GuestCall, origin: Origin) -> Json:
@@ -58,8 +60,12 @@ class RunsModule:
         try:
             run = self._journal.following(self._find(run_id, origin).id)
         except NotFound:
-            going = self._going.find(run_id)
-            if going is None or going.client != origin.client or going.over.is_set():
+            background_runs = self._background_runs.find(run_id)
+            if (
+                background_runs is None
+                or background_runs.client != origin.client
+                or background_runs.over.is_set()
+            ):
                 raise
             return {"id": run_id, "state": "waiting for its session"}
         if name == "resume":
@@ -81,12 +87,12 @@ class RunsModule:
         return run
 
     async def _get(self, run: Run, wait_s: float) -> Json:
-        going = self._going.find(run.id)
-        if going is not None:
-            await self._going.wait(going, wait_s)
+        background_runs = self._background_runs.find(run.id)
+        if background_runs is not None:
+            await self._background_runs.wait(background_runs, wait_s)
             run = self._journal.find(run.id)
-        told = describe(run, going)
-        if text := await self._approval_text(run, is_going=_is_going(going)):
+        told = describe(run, background_runs)
+        if text := await self._approval_text(run, is_going=_is_going(background_runs)):
             told["text"] = text
         return told
 
@@ -101,30 +107,30 @@ class RunsModule:
         return standing_text(approval, now=time.time())
 
     async def _resume(self, run: Run, origin: Origin, wait_s: float) -> Json:
-        going = self._going.find(run.id)
-        if going is not None and not going.over.is_set():
+        background_runs = self._background_runs.find(run.id)
+        if background_runs is not None and not background_runs.over.is_set():
             raise BadCall(
                 f"The run {run.id} is under way still: runs.get({run.id!r}) waits for it."
             )
         assert self.resume is not None  # noqa: S101
-        resumed = await self._going.start(origin.client, await self.resume(run, origin))
+        resumed = await self._background_runs.start(origin.client, await self.resume(run, origin))
         resumed.is_left = True
-        await self._going.wait(resumed, wait_s)
+        await self._background_runs.wait(resumed, wait_s)
         if not resumed.id:
             resumed.outcome()
         return describe(self._journal.find(resumed.id), resumed)
 
     async def _stop(self, run: Run) -> Json:
-        going = self._going.find(run.id)
-        if going is None or going.over.is_set():
+        background_runs = self._background_runs.find(run.id)
+        if background_runs is None or background_runs.over.is_set():
             raise BadCall(f"The run {run.id} is not under way.")
-        await self._going.stop(going)
-        return describe(self._journal.find(run.id), going)
+        await self._background_runs.stop(background_runs)
+        return describe(self._journal.find(run.id), background_runs)
 
 
-def describe(run: Run, going: GoingRun | None) -> JsonObject:
+def describe(run: Run, background_runs: BackgroundRun | None) -> JsonObject:
     """Say how it stands with a run, as a model wants to know it."""
-    told: JsonObject = {"id": run.id, "state": state_of(run, is_going=_is_going(going))}
+    told: JsonObject = {"id": run.id, "state": state_of(run, is_going=_is_going(background_runs))}
     if run.progress:
         told["progress"] = {
             "done": run.progress.done,
@@ -137,8 +143,8 @@ def describe(run: Run, going: GoingRun | None) -> JsonObject:
     return told
 
 
-def _is_going(going: GoingRun | None) -> bool:
-    return going is not None and not going.over.is_set()
+def _is_going(background_runs: BackgroundRun | None) -> bool:
+    return background_runs is not None and not background_runs.over.is_set()
 
 
 def state_of(run: Run, *, is_going: bool) -> str:
@@ -162,4 +168,4 @@ def _arguments(call: GuestCall) -> tuple[str, float]:
         raise BadCall(f"{call.function} takes the id of a run, and how many seconds to wait.")
     if not isinstance(wait_s, int | float):
         raise BadCall(f"wait_s is a number of seconds, not {wait_s!r}.")
-    return run_id, max(0.0, min(float(wait_s), _LONGEST_WAIT_S))
+    return run_id, max(0.0, min(float(wait_s), _MAX_WAIT_S))

@@ -7,16 +7,16 @@ from typing import Final, TypeVar
 import anyio.to_thread
 
 from toolfold.errors import BadInput, CodeRejected, NotFound, ToolFailed
-from toolfold.execution.checking.review import Finding
+from toolfold.execution.analysis.review import Finding
 from toolfold.jsontypes import JsonObject
-from toolfold.skills.library import Draft, Library
+from toolfold.skills.library import Library, SkillDraft
 from toolfold.skills.models import Skill, SkillFault
 from toolfold.skills.names import parse_name
 
 SAVE: Final = "skills.save"
 
 _T = TypeVar("_T")
-_MOST_FINDINGS: Final = 5
+_MAX_FINDINGS: Final = 5
 
 
 Check = Callable[[Skill], Awaitable[tuple[str, list[Finding]]]]
@@ -90,7 +90,7 @@ class SkillsModule:
         )
         return f"Saved for {whose}{kept}. In later code:\n{skill.usage}\n{skill.line}{note}"
 
-    async def examine(self, draft: Draft) -> str:
+    async def examine(self, draft: SkillDraft) -> str:
         """Check a draft; return what is to be noted of it.
 
         Raises:
@@ -133,7 +133,7 @@ def not_saved(skill: Skill, findings: list[Finding]) -> str:
     """Say why a skill was not saved, with the lines."""
     lines = skill.texts.source.split("\n")
     told = [f"The skill {skill.name!r} was not saved; correct it and save it again."]
-    for finding in findings[:_MOST_FINDINGS]:
+    for finding in findings[:_MAX_FINDINGS]:
         told.append(f"Line {finding.line}: {finding.message}")
         if 1 <= finding.line <= len(lines):
             told.append(f"    {lines[finding.line - 1].strip()[:200]}")

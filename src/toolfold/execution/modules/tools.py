@@ -11,13 +11,13 @@ import mcp_types as types
 from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
-from toolfold.catalog.questions import Ask
+from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.search.discovery import SearchResult
-from toolfold.catalog.search.meaning import Meaning
+from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
-from toolfold.execution.skills.shelf import Shelf, shown_hit
+from toolfold.execution.skills.index import ToolAndSkillIndex, shown_hit
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 from toolfold.skills.library import Library
@@ -29,8 +29,8 @@ RESOURCES: Final = "tools.resources"
 """The one function that goes to a server, and so is counted as tools are."""
 
 _PATIENCE_S: Final = 10.0
-_MOST_HITS: Final = 50
-_MOST_DESCRIPTION_CHARS: Final = 500
+_MAX_HITS: Final = 50
+_MAX_DESCRIPTION_CHARS: Final = 500
 
 MODULE: Final = GuestModule(
     functions=("search", "describe", "servers", "resources", "read"),
@@ -52,7 +52,7 @@ class DiscoveryModule:
     def __init__(
         self,
         catalog: Catalog,
-        meaning: Meaning,
+        meaning: ToolVectorIndex,
         library: Library,
         *,
         is_denied: Callable[[Tool, str], bool] = lambda _tool, _client: False,
@@ -60,11 +60,11 @@ class DiscoveryModule:
         self._catalog = catalog
         self._is_denied = is_denied
         self._meaning = meaning
-        self._shelf = Shelf(catalog, library)
+        self._index = ToolAndSkillIndex(catalog, library)
 
     def warm(self) -> None:
         """Make search by meaning ready in the background, for a host that stays."""
-        self._meaning.want(self._shelf.index)
+        self._meaning.want(self._index.index)
 
     async def call(self, call: GuestCall, *, client: str = "") -> Json:
         """Answer one call for a client.
@@ -103,7 +103,7 @@ class DiscoveryModule:
             raise BadCall(f"detail is 'name', 'brief' or 'full', not {detail!r}.")
         if not isinstance(limit, int):
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
-        limit = max(1, min(limit, _MOST_HITS))
+        limit = max(1, min(limit, _MAX_HITS))
         await self.learn()
         result = await self._find(str(query), limit=limit, server=server, client=client)
         lines = [self._shown(tool, detail) for tool in result.hits]
@@ -116,27 +116,27 @@ class DiscoveryModule:
     async def find(self, query: str, *, limit: int, client: str) -> SearchResult:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
-        found = await self._find(query, limit=limit + _MOST_HITS, server=None, client=client)
-        hits = [tool for tool in found.hits if self._shelf.skill(tool) is None]
+        found = await self._find(query, limit=limit + _MAX_HITS, server=None, client=client)
+        hits = [tool for tool in found.hits if self._index.skill(tool) is None]
         return replace(found, hits=tuple(hits[:limit]))
 
     async def find_skills(self, query: str, limit: int) -> list[Skill]:
         """Return the skills that fit `query`, best first."""
         found = await self._find(query, limit=limit + len(VERBS), server="skills")
-        skills = [skill for tool in found.hits if (skill := self._shelf.skill(tool))]
+        skills = [skill for tool in found.hits if (skill := self._index.skill(tool))]
         return skills[:limit]
 
     async def _find(
         self, query: str, *, limit: int, server: str | None, client: str = ""
     ) -> SearchResult:
-        index = await anyio.to_thread.run_sync(lambda: self._shelf.index)
+        index = await anyio.to_thread.run_sync(lambda: self._index.index)
         name = self._catalog.modules.get(str(server), server)
-        found = await self._meaning.search(index, query, limit=limit + _MOST_HITS, server=name)
+        found = await self._meaning.search(index, query, limit=limit + _MAX_HITS, server=name)
         hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
         return replace(found, hits=tuple(hits[:limit]))
 
     def _shown(self, tool: Tool, detail: str) -> str:
-        if skill := self._shelf.skill(tool):
+        if skill := self._index.skill(tool):
             return shown_hit(skill, detail)
         if detail == "full":
             return self._catalog.describe(tool)
@@ -155,7 +155,7 @@ class DiscoveryModule:
         return "\n\n".join(self._describe_one(name, client) for name in names)
 
     def _describe_one(self, name: str, client: str) -> str:
-        if name.startswith("skills.") and (skill := self._shelf.named(name)):
+        if name.startswith("skills.") and (skill := self._index.named(name)):
             return skill.documented
         tools = self._catalog.functions(name)
         if tools:
@@ -184,7 +184,7 @@ class DiscoveryModule:
         lines += self._catalog.notes
         for module in sorted(self._catalog.modules.keys() - self._catalog.servers.keys()):
             lines.append(f"{module}: built in, {len(self._catalog.functions(module))} functions")
-        lines += self._shelf.lines()
+        lines += self._index.lines()
         return "\n".join(lines)
 
     async def resources(self, server: str | None = None) -> Json:
@@ -203,7 +203,7 @@ class DiscoveryModule:
         ]
 
     async def read(
-        self, arguments: JsonObject, *, keep: Callable[[Blob], Json], ask: Ask | None
+        self, arguments: JsonObject, *, keep: Callable[[Blob], Json], ask: Elicitor | None
     ) -> Json:
         """Return what a resource holds: text as it is, and for what is binary a reference.
 
@@ -250,7 +250,7 @@ def _described(item: types.Resource | types.ResourceTemplate) -> dict[str, Json]
     return {
         "name": item.name,
         "mime_type": item.mime_type,
-        "description": (item.description or "")[:_MOST_DESCRIPTION_CHARS],
+        "description": (item.description or "")[:_MAX_DESCRIPTION_CHARS],
     }
 
 

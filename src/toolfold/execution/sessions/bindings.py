@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from toolfold.execution.checking.plan import Plan
+from toolfold.execution.analysis.plan import ProgramPlan
 
-_MOST_NAMES: Final = 5_000
-_MOST_SOURCE_CHARS: Final = 262_144
+_MAX_NAMES: Final = 5_000
+_MAX_SOURCE_CHARS: Final = 262_144
 
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -30,7 +30,7 @@ class Bindings:
 
     def after(self, later: "Bindings") -> "Bindings":
         """Return what there is after a later program."""
-        names = tuple(dict.fromkeys((*self.names, *later.names)))[-_MOST_NAMES:]
+        names = tuple(dict.fromkeys((*self.names, *later.names)))[-_MAX_NAMES:]
         return Bindings(
             names=names,
             imports=_merged(self.imports, later.imports, later.names),
@@ -42,7 +42,7 @@ class Bindings:
         """Return them as a program leaves them that did not come to its end: names, no texts."""
         return Bindings(names=self.names, imports=self.imports)
 
-    def used_by(self, plan: Plan) -> "Bindings":
+    def used_by(self, plan: ProgramPlan) -> "Bindings":
         """Return those that a program may use, with what the functions among them use."""
         used: dict[str, None] = {}
         pending = [name for name in self.names if name in plan.names]
@@ -66,7 +66,7 @@ class Bindings:
             return []
         return [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
 
-    def known_to(self, plan: Plan) -> Plan:
+    def known_to(self, plan: ProgramPlan) -> ProgramPlan:
         """Return a plan to which the imports belong as well: its calls are calls of tools too."""
         if not self.imports:
             return plan
@@ -107,7 +107,7 @@ def _merged(
 
 def _bounded(texts: dict[str, str]) -> dict[str, str]:
     """Return the latest of them, as many as may be kept."""
-    room, kept = _MOST_SOURCE_CHARS, {}
+    room, kept = _MAX_SOURCE_CHARS, {}
     for name, text in reversed(texts.items()):
         room -= len(text)
         if room < 0:
@@ -116,7 +116,7 @@ def _bounded(texts: dict[str, str]) -> dict[str, str]:
     return dict(reversed(kept.items()))
 
 
-def bindings(plan: Plan) -> Bindings:
+def bindings(plan: ProgramPlan) -> Bindings:
     """Return what the top level of a program binds, whether or not it gets so far."""
     names: dict[str, None] = dict.fromkeys(plan.added)
     imports: dict[str, str] = dict(plan.added)
@@ -139,7 +139,7 @@ def bindings(plan: Plan) -> Bindings:
 
 
 def _texts(
-    plan: Plan, names: Collection[str], name_of: Callable[[ast.stmt], str | None]
+    plan: ProgramPlan, names: Collection[str], name_of: Callable[[ast.stmt], str | None]
 ) -> dict[str, str]:
     """Return the texts of statements that stand at the top level itself, and bind a name once."""
     root = plan.nodes[0]

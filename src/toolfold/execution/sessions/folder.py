@@ -17,7 +17,7 @@ _COPY: Final = re.compile(r".*\.\d+\.session")
 _POLL_S: Final = 0.02
 
 
-class Folder:
+class SessionFolder:
     """Where sessions are, and who has one to himself. Several processes may use it."""
 
     def __init__(self, directory: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from toolfold.execution.sessions.bindings import Bindings
 from toolfold.execution.tiers import Tier
-from toolfold.sandbox.sandbox import Frozen, State
+from toolfold.sandbox.sandbox import Frozen, SessionState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class SessionInfo:
     bindings: Bindings = field(default_factory=Bindings)
 
 
-def header_of(info: SessionInfo, state: State) -> dict[str, Any]:
+def header_of(info: SessionInfo, state: SessionState) -> dict[str, Any]:
     """Return what is written of a session before its state."""
     frozen = state if isinstance(state, Frozen) else Frozen(state=b"", programs=0, awaited={})
     return {

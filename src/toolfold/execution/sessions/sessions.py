@@ -22,12 +22,12 @@ import anyio.to_thread
 from toolfold.config.config import Config
 from toolfold.errors import BadInput, NotFound, StateLost, StoreError
 from toolfold.execution.sessions.bindings import Bindings
-from toolfold.execution.sessions.folder import Folder
+from toolfold.execution.sessions.folder import SessionFolder
 from toolfold.execution.sessions.info import SessionInfo, frozen_in, header_of, info_in
-from toolfold.execution.sessions.parking import Parking
+from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.statefiles import StateFiles
 from toolfold.execution.tiers import Tier
-from toolfold.sandbox.sandbox import Frozen, State, close_parked
+from toolfold.sandbox.sandbox import Frozen, SessionState, close_parked
 
 SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """What a session may be called, as a pattern of JSON Schema."""
@@ -35,15 +35,15 @@ SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _NAME: Final = re.compile(SESSION_NAME.strip("^$"))
 _LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
 _DAY_S: Final = 24 * 3600.0
-_MOST_BESIDE: Final = 1_000
+_MAX_BESIDE: Final = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
-class Held:
+class SessionLease:
     """A session while a run has it to itself."""
 
     info: SessionInfo
-    state: State | None = None
+    state: SessionState | None = None
     notes: list[str] = field(default_factory=list)
     """What the model must know of it."""
     is_kept: bool = True
@@ -71,19 +71,21 @@ class Sessions:
         scope: str,
         interpreter: str,
         limits: SessionLimits,
-        parking: Parking,
+        parked_processes: ParkedProcesses,
         clock: Callable[[], float] = time.time,
     ) -> None:
         digest = hashlib.sha256(scope.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        self._folder = Folder(directory / digest)
+        self._folder = SessionFolder(directory / digest)
         self._files = StateFiles(directory / "key")
         self._interpreter = interpreter
         self._limits = limits
-        self._parking = parking
+        self._parked_processes = parked_processes
         self._clock = clock
 
     @asynccontextmanager
-    async def hold(self, name: str | None, *, may_go_beside: bool = False) -> AsyncIterator[Held]:
+    async def hold(
+        self, name: str | None, *, may_go_beside: bool = False
+    ) -> AsyncIterator[SessionLease]:
         """Have a session to oneself, made if it is not there; None for one that nobody keeps.
 
         Others queue for it. Who `may_go_beside` gets a copy of it under another name instead.
@@ -93,19 +95,21 @@ class Sessions:
             StoreError: The directory cannot be used.
         """
         if name is None:
-            yield Held(info=SessionInfo(name=""), is_kept=False)
+            yield SessionLease(info=SessionInfo(name=""), is_kept=False)
             return
         _check(name)
         async with self._folder.having(name, waits=not may_go_beside) as is_ours:
             if is_ours:
-                async with self._loaded(name) as held:
-                    yield held
+                async with self._loaded(name) as lease:
+                    yield lease
                 return
-        async with self._beside(name) as held:
-            yield held
+        async with self._beside(name) as lease:
+            yield lease
 
     @asynccontextmanager
-    async def hold_again(self, name: str, generation: str, first: str) -> AsyncIterator[Held]:
+    async def hold_again(
+        self, name: str, generation: str, first: str
+    ) -> AsyncIterator[SessionLease]:
         """Have a session as it was when the run `first` began in it.
 
         If it has gone on since, it is a copy under another name.
@@ -116,30 +120,30 @@ class Sessions:
         """
         async with self._folder.having(name, waits=False) as is_ours:
             if is_ours and self._generation(name) == generation:
-                async with self._loaded(name) as held:
-                    yield held
+                async with self._loaded(name) as lease:
+                    yield lease
                 return
         header, content = self._read_start(name, generation, first)
-        async with self._beside(name) as held:
+        async with self._beside(name) as lease:
             if generation:
-                held.info = replace(info_in(header), name=held.info.name)
-                held.state = frozen_in(header, content)
+                lease.info = replace(info_in(header), name=lease.info.name)
+                lease.state = frozen_in(header, content)
             else:
-                held.info, held.state = SessionInfo(name=held.info.name), None
-            yield held
+                lease.info, lease.state = SessionInfo(name=lease.info.name), None
+            yield lease
 
     @asynccontextmanager
-    async def _loaded(self, name: str) -> AsyncIterator[Held]:
+    async def _loaded(self, name: str) -> AsyncIterator[SessionLease]:
         """Load a session that one has to oneself; a process that is not used waits again."""
         path = self._folder.path(name)
         is_large = path.exists() and path.stat().st_size > _LARGE_BYTES
         read = partial(self._read, name)
-        held = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
+        lease = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
         try:
-            yield held
+            yield lease
         finally:
-            if held.state is not None and not isinstance(held.state, Frozen):
-                self._parking.put_back(path, held.info.generation, held.state)
+            if lease.state is not None and not isinstance(lease.state, Frozen):
+                self._parked_processes.put_back(path, lease.info.generation, lease.state)
 
     def _generation(self, name: str) -> str:
         """Return which variables a session has now."""
@@ -164,63 +168,65 @@ class Sessions:
             raise StateLost(f"The variables of session {name!r} are not those it began with.")
         return header, content
 
-    def remember_start(self, held: Held, run_id: str) -> None:
+    def remember_start(self, lease: SessionLease, run_id: str) -> None:
         """Keep what a session is now until the run that begins has come to its own end."""
-        if held.is_kept and isinstance(held.state, Frozen):
-            self._folder.keep_start(held.info.name, run_id)
+        if lease.is_kept and isinstance(lease.state, Frozen):
+            self._folder.keep_start(lease.info.name, run_id)
 
     def forget_start(self, run_id: str) -> None:
         """Keep it no longer."""
         self._folder.drop_start(run_id)
 
-    async def keep(self, held: Held, state: State | None, tier: Tier, bound: Bindings) -> None:
+    async def keep(
+        self, lease: SessionLease, state: SessionState | None, tier: Tier, bound: Bindings
+    ) -> None:
         """Write down what a run has left, before it is answered."""
-        if state is None or not self._is_worth(held, state, bound):
-            if held.is_kept and state is None and (held.info.runs or held.state):
-                held.notes.append("The session's variables are as they were before this run.")
+        if state is None or not self._is_worth(lease, state, bound):
+            if lease.is_kept and state is None and (lease.info.runs or lease.state):
+                lease.notes.append("The session's variables are as they were before this run.")
             return
         now = self._clock()
         content = state.state if isinstance(state, Frozen) else b""
         if len(content) > self._limits.state_bytes:
-            held.notes.append(
+            lease.notes.append(
                 f"The session's variables take {len(content):,} bytes, and at most "
                 f"{self._limits.state_bytes:,} are kept: they are as they were before this run. "
                 "Write large values to /workspace, and set their names to None."
             )
             return
         info = replace(
-            held.info,
+            lease.info,
             tier=tier,
             interpreter=self._interpreter if tier == "monty" else "cpython",
-            created_at=held.info.created_at or now,
+            created_at=lease.info.created_at or now,
             used_at=now,
-            runs=held.info.runs + 1,
+            runs=lease.info.runs + 1,
             generation=secrets.token_hex(8),
             size_bytes=len(content),
-            bindings=held.info.bindings.after(bound),
+            bindings=lease.info.bindings.after(bound),
         )
         header = header_of(info, state)
         path = self._folder.path(info.name)
         try:
             await anyio.to_thread.run_sync(self._files.write, path, header, content)
         except OSError as error:
-            held.notes.append(f"The session's variables could not be kept: {error.strerror}.")
+            lease.notes.append(f"The session's variables could not be kept: {error.strerror}.")
             return
         if not isinstance(state, Frozen):
-            self._parking.park(path, info.generation, state)
-        held.info, held.state = info, state
+            self._parked_processes.park(path, info.generation, state)
+        lease.info, lease.state = info, state
         if info.runs == 1:
             oldest = now - self._limits.days * _DAY_S
             prune = partial(self._folder.prune, most=self._limits.most, oldest=oldest)
             await anyio.to_thread.run_sync(prune, self._remove)
 
-    def _is_worth(self, held: Held, state: State, bound: Bindings) -> bool:
+    def _is_worth(self, lease: SessionLease, state: SessionState, bound: Bindings) -> bool:
         """Whether anybody could go on with what a run has left."""
-        if held.is_kept and held.is_bare_copy and not _own_names(bound):
-            held.notes.clear()
+        if lease.is_kept and lease.is_bare_copy and not _own_names(bound):
+            lease.notes.clear()
             close_parked(state)
             return False
-        return held.is_kept
+        return lease.is_kept
 
     def list(self) -> list[SessionInfo]:
         """Return all, the last used first."""
@@ -270,9 +276,9 @@ class Sessions:
         return self.show(copy)
 
     @asynccontextmanager
-    async def _beside(self, name: str) -> AsyncIterator[Held]:
+    async def _beside(self, name: str) -> AsyncIterator[SessionLease]:
         """Have a copy of a session that is busy."""
-        for number in range(2, _MOST_BESIDE):
+        for number in range(2, _MAX_BESIDE):
             copy = f"{name[:56]}.{number}"
             if self._folder.path(copy).exists():
                 continue
@@ -282,21 +288,21 @@ class Sessions:
                     return
         raise StoreError(f"The session {name!r} has too many copies.")
 
-    def _copied(self, name: str, copy: str) -> Held:
+    def _copied(self, name: str, copy: str) -> SessionLease:
         """Return what was last kept of a session, under another name."""
-        held = Held(info=SessionInfo(name=copy))
+        lease = SessionLease(info=SessionInfo(name=copy))
         note = "Another run was under way in this session, so this one had "
         try:
             header, content = self._files.read(self._folder.path(name))
             info = info_in(header)
             if info.tier == "monty" and info.interpreter == self._interpreter:
-                held.info, held.state = replace(info, name=copy), frozen_in(header, content)
+                lease.info, lease.state = replace(info, name=copy), frozen_in(header, content)
         except (FileNotFoundError, StateLost):
             pass
-        held.is_bare_copy = not _own_names(held.info.bindings)
-        note += "one of its own" if held.state is None else "a copy of it"
-        held.notes.append(f"{note}; session={copy!r} goes on with its variables.")
-        return held
+        lease.is_bare_copy = not _own_names(lease.info.bindings)
+        note += "one of its own" if lease.state is None else "a copy of it"
+        lease.notes.append(f"{note}; session={copy!r} goes on with its variables.")
+        return lease
 
     def _read(self, name: str) -> tuple[dict[str, Any], bytes] | StateLost | None:
         try:
@@ -306,30 +312,32 @@ class Sessions:
         except StateLost as error:
             return error
 
-    def _load(self, name: str, read: tuple[dict[str, Any], bytes] | StateLost | None) -> Held:
+    def _load(
+        self, name: str, read: tuple[dict[str, Any], bytes] | StateLost | None
+    ) -> SessionLease:
         """Return a session as it was left; what is lost of it is said in a note.
 
         The file stays until something is kept in its place: every run until then says so.
         """
         if read is None:
-            return Held(info=SessionInfo(name=name))
+            return SessionLease(info=SessionInfo(name=name))
         try:
             if isinstance(read, StateLost):
                 raise read
             header, content = read
             info = info_in(header)
-            return Held(
+            return SessionLease(
                 info=info, state=self._state(self._folder.path(name), info, header, content)
             )
         except StateLost as error:
             lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
-            return Held(info=SessionInfo(name=name), notes=[lost])
+            return SessionLease(info=SessionInfo(name=name), notes=[lost])
 
     def _state(
         self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
-    ) -> State:
+    ) -> SessionState:
         if info.tier == "cpython":
-            parked = self._parking.take(path, info.generation)
+            parked = self._parked_processes.take(path, info.generation)
             if parked is None:
                 raise StateLost(
                     f"{_listed(info.bindings.names)} lived in a CPython process, which ended "
@@ -351,12 +359,12 @@ class Sessions:
             return None
 
     def _remove(self, path: Path) -> None:
-        self._parking.forget(path)
+        self._parked_processes.forget(path)
         path.unlink(missing_ok=True)
 
 
 def sessions_of(
-    config: Config, *, interpreter: str = "", parking: Parking | None = None
+    config: Config, *, interpreter: str = "", parked_processes: ParkedProcesses | None = None
 ) -> Sessions:
     """Return the sessions of a configuration; without an `interpreter` none can be run in."""
     settings = config.settings
@@ -369,7 +377,7 @@ def sessions_of(
             days=settings.session_days,
             state_bytes=settings.limits.session_bytes,
         ),
-        parking=parking or Parking(0, idle_s=0),
+        parked_processes=parked_processes or ParkedProcesses(0, idle_s=0),
     )
 
 

@@ -12,7 +12,7 @@ from toolfold.config.keyfile import read_key
 from toolfold.errors import StateLost
 
 _FORMAT: Final = b"toolfold session 1\n"
-_MOST_HEADER_BYTES: Final = 4 * 1024 * 1024
+_MAX_HEADER_BYTES: Final = 4 * 1024 * 1024
 
 
 class StateFiles:
@@ -59,7 +59,7 @@ class StateFiles:
             with path.open("rb") as file:
                 file.readline(100)
                 file.readline(100)
-                header: dict[str, Any] = json.loads(file.readline(_MOST_HEADER_BYTES))
+                header: dict[str, Any] = json.loads(file.readline(_MAX_HEADER_BYTES))
         except (OSError, ValueError, RecursionError):
             return None
         return header if isinstance(header, dict) else None

@@ -5,20 +5,20 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from toolfold.execution.checking.review import ARGUMENT_RULES, Finding
-from toolfold.execution.checking.typewords import surely_differ
-from toolfold.execution.skills.feed import Feed
+from toolfold.execution.analysis.review import ARGUMENT_RULES, Finding
+from toolfold.execution.analysis.type_names import surely_differ
+from toolfold.execution.skills.linker import LinkedProgram
 from toolfold.sandbox.sandbox import Diagnostic
 from toolfold.skills.models import Skill
 
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 
 
-def review_calls(feed: Feed, diagnostics: Iterable[Diagnostic]) -> list[Finding]:
+def review_calls(linked: LinkedProgram, diagnostics: Iterable[Diagnostic]) -> list[Finding]:
     """Return what is surely wrong with how a program calls its skills."""
-    if not feed.skills:
+    if not linked.skills:
         return []
-    by_symbol = {skill.symbol: skill for skill in feed.skills}
+    by_symbol = {skill.symbol: skill for skill in linked.skills}
     found: dict[Finding, None] = {}
     diagnostics = [each for each in diagnostics if each.rule in ARGUMENT_RULES and each.line > 0]
     misspelt = {each.line for each in diagnostics if each.rule == "unknown-argument"}

@@ -8,13 +8,13 @@ from typing import Final
 
 from toolfold.catalog.questions import Question, Reply
 from toolfold.config.faults import shown
-from toolfold.execution.trust.approvals import Approval, Wanted
+from toolfold.execution.trust.approvals import Approval, ApprovalRequest
 from toolfold.jsontypes import Json, JsonObject
 
-DEFAULT_MOST: Final = 100
+DEFAULT_APPROVED_CALLS: Final = 100
 """How many calls an approval covers where the user names no other number."""
 
-LARGEST_MOST: Final = 10_000
+MAX_APPROVED_CALLS: Final = 10_000
 
 _SHOWN_CHARS: Final = 300
 _SHOWN_ARGUMENTS: Final = 20
@@ -28,15 +28,15 @@ _FORM: Final[JsonObject] = {
             "type": "integer",
             "title": "How many times in this run",
             "minimum": 1,
-            "maximum": LARGEST_MOST,
-            "default": DEFAULT_MOST,
+            "maximum": MAX_APPROVED_CALLS,
+            "default": DEFAULT_APPROVED_CALLS,
         },
     },
     "required": ["approve"],
 }
 
 
-def question(wanted: Wanted, samples: list[JsonObject]) -> Question:
+def question(wanted: ApprovalRequest, samples: list[JsonObject]) -> Question:
     """Return what a client puts to its user."""
     calls = "1 call" if wanted.known == 1 else f"{wanted.known} calls"
     message = (
@@ -60,12 +60,12 @@ def approved_calls(reply: Reply) -> int | None:
 def _most(value: object) -> int:
     """Return the number that stands in a form; what is no number approves one call."""
     if value is None:
-        return DEFAULT_MOST
+        return DEFAULT_APPROVED_CALLS
     try:
         number = int(float(str(value)))
     except (ValueError, OverflowError):
         return 1
-    return max(0, min(number, LARGEST_MOST))
+    return max(0, min(number, MAX_APPROVED_CALLS))
 
 
 def shown_arguments(arguments: JsonObject) -> str:

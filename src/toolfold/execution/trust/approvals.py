@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from toolfold.config.config import Config
-from toolfold.config.database import Schema, open_for_writing
+from toolfold.config.database import DatabaseSchema, open_for_writing
 from toolfold.config.keyfile import read_key
 from toolfold.errors import NotFound, StoreError
-from toolfold.journal.decisions import Action, Decided
+from toolfold.journal.decisions import DecidedAction, DecisionEvent
 
-State = Literal["pending", "approved", "rejected"]
+ApprovalState = Literal["pending", "approved", "rejected"]
 
-_SCHEMA: Final = Schema(
+_SCHEMA: Final = DatabaseSchema(
     "the file of approvals",
     0x746F6C61,
     (
@@ -73,12 +73,12 @@ _SUPERSEDE: Final = """
 """A run has one open question about a tool, and none that an earlier attempt at it asked."""
 
 _WITHIN: Final = "(scope = ?1 OR substr(scope, 1, length(?1) + 5) = ?1 || ' key:')"
-_MOST_PENDING: Final = 1_000
+_MAX_PENDING: Final = 1_000
 _OLD_S: Final = 30 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ApprovalRequest:
     """What a run wants to do, and the user is asked about."""
 
     run: str
@@ -102,13 +102,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval(Wanted):
+class Approval(ApprovalRequest):
     """The same with what became of it."""
 
     id: str
     asked_at: float
     expires_at: float
-    state: State
+    state: ApprovalState
     most: int
     """How many calls are approved, the one that waits included."""
     decided_at: float | None
@@ -126,7 +126,7 @@ class Approvals:
         self._valid_s = valid_s
         self._clock = clock
 
-    def ask(self, wanted: Wanted) -> Approval:
+    def ask(self, wanted: ApprovalRequest) -> Approval:
         """Write down that a run waits for the user; it does so until the question expires.
 
         Raises:
@@ -139,10 +139,10 @@ class Approvals:
             (pending,) = connection.execute(
                 "SELECT count(*) FROM approvals WHERE state = 'pending' AND expires_at > ?", (now,)
             ).fetchone()
-            if pending >= _MOST_PENDING:
-                raise StoreError(f"{_MOST_PENDING} runs wait for approval already.")
+            if pending >= _MAX_PENDING:
+                raise StoreError(f"{_MAX_PENDING} runs wait for approval already.")
             approval = Approval(
-                **{name: getattr(wanted, name) for name in Wanted.__dataclass_fields__},
+                **{name: getattr(wanted, name) for name in ApprovalRequest.__dataclass_fields__},
                 id=secrets.token_hex(8),
                 asked_at=now,
                 expires_at=now + self._valid_s,
@@ -154,7 +154,7 @@ class Approvals:
             self._write(connection, approval)
         return approval
 
-    def decide(self, approval_id: str, state: State, *, most: int, by: str) -> Approval:
+    def decide(self, approval_id: str, state: ApprovalState, *, most: int, by: str) -> Approval:
         """Write down what the user decided about a question that is open.
 
         Raises:
@@ -321,9 +321,9 @@ def scope_of(namespace: str, client: str) -> str:
     return f"{namespace} {client}" if client.startswith("key:") else namespace
 
 
-def decided(approval: Approval, action: Action, *, by: str) -> Decided:
+def decided(approval: Approval, action: DecidedAction, *, by: str) -> DecisionEvent:
     """Return what the journal is told of a decision."""
-    return Decided(
+    return DecisionEvent(
         position=approval.position,
         tool=approval.tool,
         rule=approval.rule,

@@ -8,8 +8,8 @@ from toolfold.catalog.binding import merged, wrapped_result
 from toolfold.catalog.tool import ListedTool, Returned
 from toolfold.jsontypes import Json
 
-_MOST_DEPTH: Final = 8
-_MOST_PARTS: Final = 2_000
+_MAX_DEPTH: Final = 8
+_MAX_PARTS: Final = 2_000
 _TEXT: Final = "dry-run"
 _PLAIN: Final[dict[str, Any]] = {
     "str": _TEXT,
@@ -35,13 +35,13 @@ class _Schema:
 
     def __init__(self, root: Json) -> None:
         self._root = root
-        self._room = _MOST_PARTS
+        self._room = _MAX_PARTS
 
     def value(self, schema: Json, depth: int = 0) -> Json:
         """Return the plainest value that a part allows, as far as we read it."""
         self._room -= 1
         whole = merged(schema, self._root)
-        if not isinstance(whole, dict) or depth > _MOST_DEPTH or self._room < 0:
+        if not isinstance(whole, dict) or depth > _MAX_DEPTH or self._room < 0:
             return None
         for key in ("const", "default"):
             if key in whole:

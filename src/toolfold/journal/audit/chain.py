@@ -81,14 +81,14 @@ AUDITED: Final[dict[EntryKind, Audited]] = {
 }  # fmt: skip
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """What an entry holds of its row, and of all entries before it."""
 
     digest: bytes
     chain: bytes
 
     @classmethod
-    def of(cls, stored: bytes) -> "Link":
+    def of(cls, stored: bytes) -> "ChainLink":
         """Take apart what is stored as one."""
         return cls(stored[:HASH_BYTES], stored[HASH_BYTES:])
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from toolfold.config.files import make_file, replace_file
 from toolfold.config.locks import try_lock
 from toolfold.errors import StoreError
-from toolfold.journal.audit.chain import NO_CHAIN, Link, Signer
+from toolfold.journal.audit.chain import NO_CHAIN, ChainLink, Signer
 
 SUFFIX: Final = "-head"
 """The end of its name, behind that of the journal."""
@@ -108,14 +108,14 @@ def accept(journal: Path, connection: sqlite3.Connection, signer: Signer) -> Hea
 def last_entry(connection: sqlite3.Connection) -> Head:
     """Return where the log ends."""
     row = connection.execute("SELECT seq, link FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
-    return Head(row[0], Link.of(row[1]).chain) if row else NOWHERE
+    return Head(row[0], ChainLink.of(row[1]).chain) if row else NOWHERE
 
 
 def _is_in(connection: sqlite3.Connection, head: Head) -> bool:
     """Whether the log holds the entry, or pruning has deleted it."""
     row = connection.execute("SELECT link FROM audit WHERE seq = ?", (head.seq,)).fetchone()
     if row is not None:
-        return Link.of(row[0]).chain == head.chain
+        return ChainLink.of(row[0]).chain == head.chain
     anchored = connection.execute("SELECT seq, chain FROM anchor").fetchone()
     return anchored is not None and (head.seq < anchored[0] or head == anchored)
 

@@ -12,20 +12,20 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from toolfold.memory.consolidation.nearness import Nearby, Rows, Vectors, cosines_of
-from toolfold.memory.consolidation.strategies import Comparing
-from toolfold.memory.consolidation.study import Studied
+from toolfold.memory.consolidation.similarity import NearbyPairs, NoteVectors, Rows, cosines_of
+from toolfold.memory.consolidation.strategies import Comparison
+from toolfold.memory.consolidation.study import StudiedNote
 
 _WORD_STRENGTH: Final = 0.08
 _TAG_STRENGTH: Final = 0.05
-_MOST_SHARED: Final = 3
+_MAX_SHARED: Final = 3
 
 # Words that pairs share say something only if the pair is about something common at all.
 _LEAST_COSINE: Final = 0.3
 
 _RAREST_SHARE: Final = 50
 _FEWEST_FOR_RARE: Final = 2
-_MOST_FOR_RARE: Final = 8
+_MAX_FOR_RARE: Final = 8
 
 
 class Pair(NamedTuple):
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 
 def find_associations(
-    notes: Sequence[Studied], vectors: Vectors, nearby: Nearby, comparing: Comparing
+    notes: Sequence[StudiedNote], vectors: NoteVectors, nearby: NearbyPairs, comparing: Comparison
 ) -> list[Pair]:
     """Return the pairs that belong together, strongest first, linked already or not."""
     rare = _rare(notes)
@@ -57,24 +57,26 @@ def find_associations(
     return _mutual(strong, comparing.links_per_note)
 
 
-def _rare(notes: Sequence[Studied]) -> dict[str, list[int]]:
+def _rare(notes: Sequence[StudiedNote]) -> dict[str, list[int]]:
     """Return the words and tags that few notes have, with the rows that have them."""
     rows: dict[str, list[int]] = {}
     for row, note in enumerate(notes):
         for item in items(note):
             rows.setdefault(item, []).append(row)
-    most = min(max(len(notes) // _RAREST_SHARE, _FEWEST_FOR_RARE), _MOST_FOR_RARE)
+    most = min(max(len(notes) // _RAREST_SHARE, _FEWEST_FOR_RARE), _MAX_FOR_RARE)
     return {item: found for item, found in rows.items() if _FEWEST_FOR_RARE <= len(found) <= most}
 
 
-def items(note: Studied) -> Iterable[str]:
+def items(note: StudiedNote) -> Iterable[str]:
     """Return the words of a note, and its tags as `#tag`."""
     yield from note.words
     for tag in note.tags:
         yield f"#{tag}"
 
 
-def _candidates(notes: Sequence[Studied], nearby: Nearby, rare: dict[str, list[int]]) -> Rows:
+def _candidates(
+    notes: Sequence[StudiedNote], nearby: NearbyPairs, rare: dict[str, list[int]]
+) -> Rows:
     """Return the pairs that are near or share something rare, each once, the lower row first."""
     count = max(len(notes), 1)
     forward = nearby.rows < nearby.columns
@@ -94,14 +96,14 @@ def _candidates(notes: Sequence[Studied], nearby: Nearby, rare: dict[str, list[i
 
 
 def _pair(
-    notes: Sequence[Studied], rare: dict[str, list[int]], row: int, other: int, cosine: float
+    notes: Sequence[StudiedNote], rare: dict[str, list[int]], row: int, other: int, cosine: float
 ) -> Pair:
     theirs = set(items(notes[other]))
     shared = [item for item in items(notes[row]) if item in theirs and item in rare]
     tags = [item for item in shared if item.startswith("#")]
     words = [item for item in shared if not item.startswith("#")]
-    strength = cosine + _WORD_STRENGTH * min(len(words), _MOST_SHARED)
-    strength += _TAG_STRENGTH * min(len(tags), _MOST_SHARED)
+    strength = cosine + _WORD_STRENGTH * min(len(words), _MAX_SHARED)
+    strength += _TAG_STRENGTH * min(len(tags), _MAX_SHARED)
     return Pair(row, other, round(strength, 4), round(cosine, 4), tuple(sorted(shared)))
 
 

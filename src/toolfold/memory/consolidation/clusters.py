@@ -5,15 +5,15 @@ from typing import Final
 
 import numpy as np
 
-from toolfold.memory.consolidation.nearness import Nearby, Rows
-from toolfold.memory.consolidation.strategies import Comparing
-from toolfold.memory.consolidation.study import Studied
+from toolfold.memory.consolidation.similarity import NearbyPairs, Rows
+from toolfold.memory.consolidation.strategies import Comparison
+from toolfold.memory.consolidation.study import StudiedNote
 
-MOST_CLUSTERS: Final = 100
+MAX_CLUSTERS: Final = 100
 
 
 def find_clusters(
-    notes: Sequence[Studied], nearby: Nearby, comparing: Comparing
+    notes: Sequence[StudiedNote], nearby: NearbyPairs, comparing: Comparison
 ) -> list[list[int]]:
     """Return groups of rows, the largest first, each with the row in its middle first.
 
@@ -35,7 +35,7 @@ def find_clusters(
         if len(occasions) >= comparing.fewest_in_cluster:
             taken[members] = True
             clusters.append(members)
-    return sorted(clusters, key=lambda each: (-len(each), each[0]))[:MOST_CLUSTERS]
+    return sorted(clusters, key=lambda each: (-len(each), each[0]))[:MAX_CLUSTERS]
 
 
 def _members(

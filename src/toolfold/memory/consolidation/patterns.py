@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolfold.memory.consolidation.associations import items
-from toolfold.memory.consolidation.study import Studied
+from toolfold.memory.consolidation.study import StudiedNote
 
 _Rows: TypeAlias = NDArray[np.int64]
 
-MOST_PATTERNS: Final = 50
+MAX_PATTERNS: Final = 50
 LEAST_CONFIDENCE: Final = 0.5
 
 # How much more often than by chance.
 _LEAST_LIFT: Final = 3.0
-_MOST_ITEMS: Final = 4_000
+_MAX_ITEMS: Final = 4_000
 # What so many notes speak of is no news.
-_MOST_ROWS: Final = 2_000
+_MAX_ROWS: Final = 2_000
 _FEWEST_CHARS: Final = 3
-_MOST_NAMES: Final = 6
+_MAX_NAMES: Final = 6
 _SAME_NOTES_SHARE: Final = 0.5
 
 
@@ -60,7 +60,7 @@ class _Rule(NamedTuple):
     worth: float
 
 
-def find_patterns(notes: Sequence[Studied], *, fewest: int) -> list[FoundPattern]:
+def find_patterns(notes: Sequence[StudiedNote], *, fewest: int) -> list[FoundPattern]:
     """Return what comes together on at least that many occasions, the most telling first."""
     table = _table(notes, fewest)
     rules = [rule for item in range(len(table.names)) for rule in _rules(table, item, fewest)]
@@ -70,20 +70,20 @@ def find_patterns(notes: Sequence[Studied], *, fewest: int) -> list[FoundPattern
         pattern = _pattern(table, rule)
         if len({notes[row].occasion for row in pattern.rows}) >= fewest:
             _take(found, pattern)
-        if len(found) > MOST_PATTERNS:
+        if len(found) > MAX_PATTERNS:
             break
-    return found[:MOST_PATTERNS]
+    return found[:MAX_PATTERNS]
 
 
-def _table(notes: Sequence[Studied], fewest: int) -> _Table:
+def _table(notes: Sequence[StudiedNote], fewest: int) -> _Table:
     rows: dict[str, list[int]] = {}
     for row, note in enumerate(notes):
         for item in items(note):
             if len(item.lstrip("#")) >= _FEWEST_CHARS:
                 rows.setdefault(item, []).append(row)
-    telling = [item for item, found in rows.items() if fewest <= len(found) <= _MOST_ROWS]
+    telling = [item for item, found in rows.items() if fewest <= len(found) <= _MAX_ROWS]
     telling.sort(key=lambda item: (-len(rows[item]), item))
-    names = sorted(telling[:_MOST_ITEMS])
+    names = sorted(telling[:_MAX_ITEMS])
     by_row: list[list[int]] = [[] for _ in notes]
     for number, item in enumerate(names):
         for row in rows[item]:
@@ -120,7 +120,7 @@ def _take(found: list[FoundPattern], pattern: FoundPattern) -> None:
         common = len(rows & set(other.rows))
         if common >= _SAME_NOTES_SHARE * min(len(rows), len(other.rows)):
             names = tuple(dict.fromkeys((*other.items, *pattern.items)))
-            found[place] = other._replace(items=names[:_MOST_NAMES])
+            found[place] = other._replace(items=names[:_MAX_NAMES])
             return
     found.append(pattern)
 

@@ -11,7 +11,7 @@ import anyio
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.memory.consolidation.service import Consolidation
-from toolfold.memory.consolidation.store import ConsolidationStore, Turn
+from toolfold.memory.consolidation.store import ConsolidationLease, ConsolidationStore
 from toolfold.memory.consolidation.strategies import StrategyName, check_strategy
 from toolfold.memory.store import Store
 
@@ -87,7 +87,7 @@ class Schedule:
 
     async def _run_if_due(self, namespace: str) -> float:
         now = self._clock()
-        turn = Turn(namespace, self._holder, now + _TURN_S)
+        turn = ConsolidationLease(namespace, self._holder, now + _TURN_S)
         wait_s = await self._consolidations.take_turn(turn, now=now, every_s=self._every_s)
         if wait_s > 0:
             return wait_s

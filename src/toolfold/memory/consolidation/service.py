@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from toolfold.errors import BadInput
 from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
-from toolfold.memory.consolidation.store import Applied, ConsolidationStore, Kept, Occasion
+from toolfold.memory.consolidation.store import Applied, ConsolidationStore, Occasion, StoredNote
 from toolfold.memory.consolidation.strategies import (
     STRATEGIES,
     Strategy,
@@ -22,8 +22,8 @@ from toolfold.memory.store import Store
 
 # numpy costs 0.1 s to import, and few consolidate.
 if TYPE_CHECKING:
-    from toolfold.memory.consolidation.planning import Thought
-    from toolfold.memory.consolidation.study import Studied
+    from toolfold.memory.consolidation.planner import ConsolidationAnalysis
+    from toolfold.memory.consolidation.study import StudiedNote
     from toolfold.memory.consolidation.summaries import Summary
 
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -89,7 +89,7 @@ class Consolidation:
         applied = None
         if thought.looked_at and not dry_run:
             applied = await self._apply(thought, known, name, days_back=days_back, now=now)
-        from toolfold.memory.consolidation.reporting import report
+        from toolfold.memory.consolidation.report import report
 
         return report(thought, known, summaries, strategy=name, applied=applied)
 
@@ -113,7 +113,7 @@ class Consolidation:
 
     async def _think(
         self, strategy: Strategy, *, now: float, since: float | None, progress: Progress
-    ) -> "Thought":
+    ) -> "ConsolidationAnalysis":
         studied = await self._study(since, progress)
         stopped = Event()
 
@@ -122,8 +122,8 @@ class Consolidation:
                 raise _Stopped
             anyio.from_thread.run_sync(progress, done, total, what)
 
-        def work() -> "Thought":
-            from toolfold.memory.consolidation.planning import think
+        def work() -> "ConsolidationAnalysis":
+            from toolfold.memory.consolidation.planner import think
 
             return think(studied, strategy, now=now, progress=tell)
 
@@ -133,12 +133,12 @@ class Consolidation:
         finally:
             stopped.set()
 
-    async def _study(self, since: float | None, progress: Progress) -> "list[Studied]":
+    async def _study(self, since: float | None, progress: Progress) -> "list[StudiedNote]":
         """Read all notes, some at a time: whoever writes meanwhile does not wait."""
         from toolfold.memory.consolidation.study import study
 
         total = (await self._notes.counts(self._namespace)).notes
-        studied: list[Studied] = []
+        studied: list[StudiedNote] = []
         last = 0
         while True:
             progress(min(len(studied), total), total, "reading notes")
@@ -150,12 +150,14 @@ class Consolidation:
             last = some[-1].key
             studied += await anyio.to_thread.run_sync(_each, study, some)
 
-    async def _summaries(self, thought: "Thought", progress: Progress) -> "list[Summary]":
-        from toolfold.memory.consolidation.reporting import MOST_LISTED
+    async def _summaries(
+        self, thought: "ConsolidationAnalysis", progress: Progress
+    ) -> "list[Summary]":
+        from toolfold.memory.consolidation.report import MAX_LISTED
         from toolfold.memory.consolidation.summaries import summarize
 
         summaries = []
-        groups = thought.clusters[:MOST_LISTED]
+        groups = thought.clusters[:MAX_LISTED]
         for place, group in enumerate(groups):
             progress(place, len(groups), "summing up clusters")
             keys = [note.key for note in group.notes[:_SUMMARIZED_NOTES]]
@@ -170,15 +172,15 @@ class Consolidation:
 
     async def _apply(
         self,
-        thought: "Thought",
+        thought: "ConsolidationAnalysis",
         known: set[bytes],
         strategy: str,
         *,
         days_back: float | None,
         now: float,
     ) -> Applied:
-        from toolfold.memory.consolidation.planning import make_plan
-        from toolfold.memory.consolidation.reporting import count
+        from toolfold.memory.consolidation.planner import make_plan
+        from toolfold.memory.consolidation.report import count
 
         occasion = Occasion(
             at=now, strategy=strategy, days_back=days_back, counts=count(thought, known)
@@ -190,7 +192,9 @@ class _Stopped(Exception):
     """Nobody waits for this any more."""
 
 
-def _each(study: "Callable[[Kept], Studied]", notes: list[Kept]) -> "list[Studied]":
+def _each(
+    study: "Callable[[StoredNote], StudiedNote]", notes: list[StoredNote]
+) -> "list[StudiedNote]":
     return [study(note) for note in notes]
 
 

@@ -13,7 +13,7 @@ from toolfold.memory.consolidation.models import ConsolidationCounts, PastConsol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredNote:
     """A note as it is now, with all that a consolidation weighs."""
 
     key: int
@@ -47,7 +47,7 @@ class Merge(NamedTuple):
     """Of all of them; the survivor has these from now on."""
 
 
-class Seen(NamedTuple):
+class SeenNote(NamedTuple):
     """What a note was when the plan was made."""
 
     hash: str
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ConsolidationPlan:
     """What is to be done to notes, by their keys, and what each of them was then."""
 
     merges: tuple[Merge, ...] = ()
@@ -67,7 +67,7 @@ class Plan:
     findings: tuple[bytes, ...] = ()
     """Names of patterns and clusters that were found."""
 
-    seen: Mapping[int, Seen] = field(default_factory=dict)
+    seen: Mapping[int, SeenNote] = field(default_factory=dict)
     """Of every note above."""
 
 
@@ -90,7 +90,7 @@ class Applied(NamedTuple):
     skipped: int
 
 
-class Turn(NamedTuple):
+class ConsolidationLease(NamedTuple):
     """The right to consolidate a namespace, until it is given back or `until` has passed."""
 
     namespace: str
@@ -107,7 +107,7 @@ class ConsolidationStore(Protocol):
 
     async def notes_after(
         self, namespace: str, key: int, *, limit: int, since: float | None = None
-    ) -> list[Kept]:
+    ) -> list[StoredNote]:
         """Return notes with a higher key that are not deleted, in the order of their keys.
 
         With `since`, only those created then or later.
@@ -116,7 +116,7 @@ class ConsolidationStore(Protocol):
     async def known_findings(self, namespace: str, names: Sequence[bytes]) -> set[bytes]:
         """Return which of these were found by a consolidation that is not undone."""
 
-    async def apply(self, namespace: str, plan: Plan, occasion: Occasion) -> Applied:
+    async def apply(self, namespace: str, plan: ConsolidationPlan, occasion: Occasion) -> Applied:
         """Do what is planned, wholly or not at all, and remember it.
 
         A note that is not what it was when the plan was made is left alone. Superseded notes are
@@ -140,12 +140,12 @@ class ConsolidationStore(Protocol):
     async def namespaces(self) -> list[str]:
         """Return the names of all namespaces, in order."""
 
-    async def take_turn(self, turn: Turn, *, now: float, every_s: float) -> float:
+    async def take_turn(self, turn: ConsolidationLease, *, now: float, every_s: float) -> float:
         """Return 0 and take the turn if a consolidation is due; else how many seconds to wait.
 
         It is due if the last one was that long ago and nobody has a turn. What a person undid is
         not done again behind their back: after an undo none is due until somebody consolidates.
         """
 
-    async def end_turn(self, turn: Turn) -> None:
+    async def end_turn(self, turn: ConsolidationLease) -> None:
         """Give a turn back."""

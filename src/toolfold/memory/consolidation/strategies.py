@@ -22,7 +22,7 @@ StrategyName: TypeAlias = Literal["balanced", "speed", "quality", "minimal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparing:
+class Comparison:
     """How notes are compared with each other."""
 
     links_per_note: int
@@ -45,7 +45,7 @@ class Strategy:
     fewest_in_pattern: int | None = None
     """None: no patterns are looked for."""
 
-    comparing: Comparing | None = None
+    comparing: Comparison | None = None
 
 
 STRATEGIES: Final[dict[StrategyName, Strategy]] = {
@@ -53,13 +53,13 @@ STRATEGIES: Final[dict[StrategyName, Strategy]] = {
     "speed": Strategy(fewest_in_pattern=4),
     "balanced": Strategy(
         fewest_in_pattern=4,
-        comparing=Comparing(
+        comparing=Comparison(
             links_per_note=3, least_strength=0.7, least_cosine=0.6, fewest_in_cluster=4
         ),
     ),
     "quality": Strategy(
         fewest_in_pattern=3,
-        comparing=Comparing(
+        comparing=Comparison(
             links_per_note=5, least_strength=0.6, least_cosine=0.55, fewest_in_cluster=3
         ),
     ),

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from toolfold.memory.consolidation.sameness import depends_on_its_day, sameness_key
-from toolfold.memory.consolidation.store import Kept, Seen
+from toolfold.memory.consolidation.store import SeenNote, StoredNote
 from toolfold.memory.consolidation.subjects import subjects
+from toolfold.memory.consolidation.text_comparison import depends_on_its_day, sameness_key
 from toolfold.memory.ranking.rank import estimated_quality
 
 PINNED_TAGS: Final = frozenset({"important", "pinned"})
@@ -15,11 +15,11 @@ _DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Studied:
+class StudiedNote:
     """One note, without its text: there may be a great many."""
 
     key: int
-    seen: Seen
+    seen: SeenNote
     tags: tuple[str, ...]
     thread: str | None
     created: float
@@ -52,11 +52,11 @@ class Studied:
         return self.key if self.thread is None else self.thread
 
 
-def study(note: Kept) -> Studied:
+def study(note: StoredNote) -> StudiedNote:
     """Read a note."""
-    return Studied(
+    return StudiedNote(
         key=note.key,
-        seen=Seen(note.hash, note.version),
+        seen=SeenNote(note.hash, note.version),
         tags=note.tags,
         thread=note.thread,
         created=note.created,
@@ -72,7 +72,7 @@ def study(note: Kept) -> Studied:
     )
 
 
-def _sameness(note: Kept) -> bytes:
+def _sameness(note: StoredNote) -> bytes:
     """Return what equal notes share: their words, and all that gives words another meaning."""
     day = note.created // _DAY_S if depends_on_its_day(note.content) else None
     about = json.dumps([note.type, day, note.metadata], sort_keys=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["pdf", "docx", "html", "markdown", "text", "csv", "json"]
+DocumentKind: TypeAlias = Literal["pdf", "docx", "html", "markdown", "text", "csv", "json"]
 
 MAX_TEXT_CHARS: Final = 20_000_000
 """Of one document. More would take a quarter of an hour to embed."""
@@ -27,7 +27,7 @@ class Block:
     """From 1, where the file has pages."""
 
 
-class Read(NamedTuple):
+class DocumentContent(NamedTuple):
     """All that a file says, in order."""
 
     blocks: list[Block]
@@ -35,7 +35,7 @@ class Read(NamedTuple):
     pages: int | None = None
 
 
-Reader: TypeAlias = Callable[[bytes], Read]
+Reader: TypeAlias = Callable[[bytes], DocumentContent]
 
 
 class Unreadable(Exception):

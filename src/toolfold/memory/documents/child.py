@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Final
 
 import tokenizers
 
-from toolfold.memory.documents.blocks import Kind, Read, Reader, Unreadable
-from toolfold.memory.documents.chunking import Chunk, Measure, cut
+from toolfold.memory.documents.blocks import DocumentContent, DocumentKind, Reader, Unreadable
+from toolfold.memory.documents.chunks import Chunk, Measure, cut
 from toolfold.memory.documents.kinds import tell_kind
 
 if sys.platform != "win32":
@@ -29,7 +29,7 @@ MAX_CPU_S: Final = 120
 
 _OPEN_FILES: Final = 64
 # Imported when such a file comes: pdfium alone takes 0.1 s.
-_READERS: Final[dict[Kind, tuple[str, str]]] = {
+_READERS: Final[dict[DocumentKind, tuple[str, str]]] = {
     "pdf": ("pdf", "read_pdf"),
     "docx": ("docx", "read_docx"),
     "html": ("markup", "read_html"),
@@ -61,7 +61,9 @@ def load_measure(tokenizer_file: Path) -> Measure:
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def read_document(content: bytes, name: str, measure: Measure) -> tuple[Kind, Read, list[Chunk]]:
+def read_document(
+    content: bytes, name: str, measure: Measure
+) -> tuple[DocumentKind, DocumentContent, list[Chunk]]:
     """Return what kind of file it is, what it says, and the same in chunks.
 
     Raises:
@@ -75,7 +77,7 @@ def read_document(content: bytes, name: str, measure: Measure) -> tuple[Kind, Re
     return kind, found, chunks
 
 
-def _reader(kind: Kind) -> Reader:
+def _reader(kind: DocumentKind) -> Reader:
     module, name = _READERS[kind]
     reader: Reader = getattr(import_module(f"toolfold.memory.documents.readers.{module}"), name)
     return reader

@@ -6,9 +6,9 @@ import re
 from pathlib import PurePath
 from typing import Final
 
-from toolfold.memory.documents.blocks import Kind, Unreadable
+from toolfold.memory.documents.blocks import DocumentKind, Unreadable
 
-_NAMES: Final[dict[Kind, str]] = {
+_NAMES: Final[dict[DocumentKind, str]] = {
     "pdf": ".pdf",
     "docx": ".docx",
     "html": ".html .htm .xhtml",
@@ -60,7 +60,7 @@ def is_document(name: str) -> bool:
     return PurePath(name).suffix.lower() in _EXTENSIONS
 
 
-def tell_kind(content: bytes, name: str) -> Kind:
+def tell_kind(content: bytes, name: str) -> DocumentKind:
     """Return what a file is.
 
     Raises:
@@ -103,7 +103,7 @@ def _is_mostly_utf8(text: str) -> bool:
     return right > 0 and mistakes <= right * _MAX_MISTAKES
 
 
-def _in_archive(content: bytes) -> Kind:
+def _in_archive(content: bytes) -> DocumentKind:
     # Names of entries stand in the archive uncompressed, so nothing need be unpacked to see them.
     if b"word/document.xml" in content:
         return "docx"
@@ -133,7 +133,7 @@ def _is_ascii(content: bytes) -> bool:
     return content[:64].isascii() and content[:64].translate(None, _CONTROLS) == content[:64]
 
 
-def _of_text(text: str, name: str) -> Kind:
+def _of_text(text: str, name: str) -> DocumentKind:
     if _HTML_HEAD.match(text[:_HTML_HEAD_CHARS]):
         return "html"
     named = _named(name)
@@ -153,5 +153,5 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _named(name: str) -> Kind | None:
+def _named(name: str) -> DocumentKind | None:
     return _EXTENSIONS.get(PurePath(name).suffix.lower())

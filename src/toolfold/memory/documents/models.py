@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from toolfold.memory.documents.blocks import Kind
+from toolfold.memory.documents.blocks import DocumentKind
 
 NOTE_TYPE: Final = "document"
 _SHOWN: Final = 20
@@ -14,7 +14,7 @@ class Document:
     """A file whose text is remembered. Its chunks are notes."""
 
     path: str
-    kind: Kind
+    kind: DocumentKind
     title: str
     pages: int | None
     size: int

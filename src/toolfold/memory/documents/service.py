@@ -11,7 +11,8 @@ import anyio.to_thread
 
 from toolfold.errors import BadInput, NotFound
 from toolfold.memory.documents.blocks import Unreadable
-from toolfold.memory.documents.chunking import Chunk
+from toolfold.memory.documents.chunk_plan import ChunkPlan
+from toolfold.memory.documents.chunks import Chunk
 from toolfold.memory.documents.models import (
     CompactDocuments,
     Document,
@@ -30,11 +31,10 @@ from toolfold.memory.documents.paths import (
     read_file,
     shown_path,
 )
-from toolfold.memory.documents.planning import ChunkPlan
-from toolfold.memory.documents.reading import ReadingProcess
+from toolfold.memory.documents.reader_process import ReaderProcess
 from toolfold.memory.documents.store import DocumentStore
 from toolfold.memory.inputs import Tags, check_limit, check_offset, clean_name, clean_tags
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how many files are done, of how many, and which one is next; at the end, an empty text."""
@@ -62,7 +62,7 @@ class Documents:
     def __init__(
         self,
         store: DocumentStore,
-        meaning: Meaning,
+        meaning: NoteVectorizer,
         *,
         namespace: str,
         roots: Sequence[Path] | None,
@@ -100,7 +100,7 @@ class Documents:
         found = await anyio.to_thread.run_sync(_find, path, self._roots, selection)
         count = _Count(failures=list(found.failures))
         tell = progress or _nobody
-        async with ReadingProcess.running() as reading:
+        async with ReaderProcess.running() as reading:
             for number, candidate in enumerate(found.candidates):
                 tell(number, len(found.candidates), shown_path(candidate.path))
                 await self._ingest_one(candidate, wanted_tags, reading, count)
@@ -128,7 +128,7 @@ class Documents:
         return await self._store.forget(self._namespace, paths, now=self._clock())
 
     async def _ingest_one(
-        self, candidate: Candidate, tags: tuple[str, ...], reading: ReadingProcess, count: "_Count"
+        self, candidate: Candidate, tags: tuple[str, ...], reading: ReaderProcess, count: "_Count"
     ) -> None:
         try:
             name = check_name(candidate.path)
@@ -147,7 +147,7 @@ class Documents:
         candidate: Candidate,
         before: Document | None,
         tags: tuple[str, ...],
-        reading: ReadingProcess,
+        reading: ReaderProcess,
         count: "_Count",
     ) -> None:
         content, found = await anyio.to_thread.run_sync(read_file, candidate.path)

@@ -6,11 +6,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 from toolfold.memory.documents.models import Document, Placed
 from toolfold.memory.models import Draft
 
-Plan: TypeAlias = Callable[[Sequence[Placed]], Sequence[Draft]]
+PlanChunks: TypeAlias = Callable[[Sequence[Placed]], Sequence[Draft]]
 """Is told which chunks a document has, by position, and returns those that it is to have."""
 
 
-class Page(NamedTuple):
+class DocumentPage(NamedTuple):
     """Some documents, and how many there are."""
 
     documents: Sequence[Document]
@@ -31,7 +31,7 @@ class DocumentStore(Protocol):
         """Tell whether all notes of a document are there: single ones can be deleted."""
 
     async def put(
-        self, namespace: str, document: Document, plan: Plan, *, now: float
+        self, namespace: str, document: Document, plan: PlanChunks, *, now: float
     ) -> Sequence[int]:
         """Keep a document and the chunks that `plan` wants, and return their keys; all or nothing.
 
@@ -45,7 +45,7 @@ class DocumentStore(Protocol):
     async def forget(self, namespace: str, paths: Sequence[str], *, now: float) -> int:
         """Forget documents, and delete their chunks; return how many notes that were."""
 
-    async def page(self, namespace: str, *, limit: int, offset: int = 0) -> Page:
+    async def page(self, namespace: str, *, limit: int, offset: int = 0) -> DocumentPage:
         """Return documents by path."""
 
     async def below(self, namespace: str, folder: str) -> list[str]:

@@ -9,8 +9,8 @@ from json.encoder import encode_basestring
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from toolfold.jsontypes import JsonObject
-from toolfold.memory.graph.matching import has_halves
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
+from toolfold.memory.graph.text_match import has_halves
 
 # No text in JSON holds a line break, so this is never a part of one.
 _BREAK: Final = ",\n"

@@ -5,9 +5,9 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from toolfold.errors import BadInput
-from toolfold.memory.graph.matching import whole
 from toolfold.memory.graph.models import Entity, Relation
 from toolfold.memory.graph.store import Observed
+from toolfold.memory.graph.text_match import whole
 from toolfold.memory.inputs import MAX_CONTENT_BYTES
 
 MAX_TEXTS: Final = 250_000
@@ -16,15 +16,19 @@ MAX_DEPTH: Final = 10
 MAX_LINES: Final = 100_000
 MAX_FAULTS: Final = 1_000
 
-Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
+InputShape: TypeAlias = "str | list[InputShape] | dict[str, InputShape]"
 """What a value must be: "string", a list of one shape, or an object with at least these keys."""
 
-_STRINGS: Final[Shape] = ["string"]
-ENTITY: Final[Shape] = {"name": "string", "entityType": "string", "observations": _STRINGS}
-ENTITY_GIVEN: Final[Shape] = {"name": "string", "entity_type": "string", "observations": _STRINGS}
-RELATION: Final[Shape] = {"from": "string", "to": "string", "relationType": "string"}
+_STRINGS: Final[InputShape] = ["string"]
+ENTITY: Final[InputShape] = {"name": "string", "entityType": "string", "observations": _STRINGS}
+ENTITY_GIVEN: Final[InputShape] = {
+    "name": "string",
+    "entity_type": "string",
+    "observations": _STRINGS,
+}
+RELATION: Final[InputShape] = {"from": "string", "to": "string", "relationType": "string"}
 
-ARGUMENTS: Final[Mapping[str, Mapping[str, Shape]]] = {
+ARGUMENTS: Final[Mapping[str, Mapping[str, InputShape]]] = {
     "create_entities": {"entities": [ENTITY]},
     "create_relations": {"relations": [RELATION]},
     "add_observations": {"observations": [{"entityName": "string", "contents": _STRINGS}]},
@@ -57,7 +61,7 @@ def check(tool: str, arguments: Mapping[str, Any]) -> None:
     check_shape(dict(ARGUMENTS[tool]), arguments)
 
 
-def check_shape(shape: Shape, value: object) -> None:
+def check_shape(shape: InputShape, value: object) -> None:
     """Check a value from outside; what an object has beside its shape does not matter.
 
     Raises:
@@ -128,7 +132,7 @@ def check_depth(value: object) -> int:
     return value
 
 
-def _faults(shape: Shape, value: object, path: str) -> Iterator[str]:
+def _faults(shape: InputShape, value: object, path: str) -> Iterator[str]:
     expected = shape if isinstance(shape, str) else "array" if isinstance(shape, list) else "object"
     received = _kind(value)
     if received != expected:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from toolfold.memory.graph.mentioning import is_mentioned, words_of
+from toolfold.memory.graph.mention_rule import is_mentioned, words_of
 from toolfold.memory.hashes import shown
 from toolfold.memory.models import CompactMemory, CompactSearchResult, preview
 from toolfold.memory.ranking.rank import rank

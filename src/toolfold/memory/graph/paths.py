@@ -9,7 +9,7 @@ RelationsOf: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Relation]]
 """Returns all relations that begin or end at one of these names, in the order of making."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """How a name was reached first: how far it is, from which name, and by which relation."""
 
     distance: int
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     via: Relation
 
 
-async def around(name: str, relations_of: RelationsOf, *, depth: int) -> dict[str, Step]:
+async def around(name: str, relations_of: RelationsOf, *, depth: int) -> dict[str, PathStep]:
     """Return how every name within `depth` relations was reached, nearest first.
 
     Relations lead both ways. Equally near names come in the order in which relations were made.
@@ -54,7 +54,7 @@ class _Side:
 
     def __init__(self, start: str) -> None:
         self._start = start
-        self.steps: dict[str, Step] = {}
+        self.steps: dict[str, PathStep] = {}
         self.edge = [start]
 
     def has(self, name: str) -> bool:
@@ -70,7 +70,7 @@ class _Side:
         for relation in await relations_of(sorted(edge)):
             for before, name in _directions(relation):
                 if before in edge and not self.has(name):
-                    self.steps[name] = Step(distance, before, relation)
+                    self.steps[name] = PathStep(distance, before, relation)
                     self.edge.append(name)
 
     def way_from(self, name: str) -> Iterator[tuple[str, Relation]]:

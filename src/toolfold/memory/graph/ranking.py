@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from toolfold.memory.graph.mentioning import words_of
-from toolfold.memory.graph.store import Place, WordHit
+from toolfold.memory.graph.mention_rule import words_of
+from toolfold.memory.graph.store import MatchField, WordHit
 
-_WORTH: Final[Mapping[Place, float]] = {"name": 0.8, "type": 0.5, "observation": 0.4}
+_WORTH: Final[Mapping[MatchField, float]] = {"name": 0.8, "type": 0.5, "observation": 0.4}
 _SHARE_OF_NAME: Final = 0.2
 _DECIMALS: Final = 6
 

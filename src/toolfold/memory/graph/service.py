@@ -26,8 +26,7 @@ from toolfold.memory.graph.inputs import (
     relations_of,
     texts,
 )
-from toolfold.memory.graph.matching import whole
-from toolfold.memory.graph.mentioning import phrases
+from toolfold.memory.graph.mention_rule import phrases
 from toolfold.memory.graph.mentions import find_mentions
 from toolfold.memory.graph.models import (
     Entity,
@@ -43,6 +42,7 @@ from toolfold.memory.graph.models import (
 from toolfold.memory.graph.paths import around, shortest
 from toolfold.memory.graph.ranking import rank
 from toolfold.memory.graph.store import GraphStore
+from toolfold.memory.graph.text_match import whole
 from toolfold.memory.hashes import check_prefix
 from toolfold.memory.inputs import check_limit, clean_name, clean_query
 from toolfold.memory.models import CompactSearchResult

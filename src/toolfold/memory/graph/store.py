@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 from toolfold.memory.graph.encoding import Encoded
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
 
-Place: TypeAlias = Literal["name", "type", "observation"]
+MatchField: TypeAlias = Literal["name", "type", "observation"]
 
 
 class Observed(NamedTuple):
@@ -29,7 +29,7 @@ class WordHit(NamedTuple):
     key: int
     """Of the entity; keys grow in the order of making."""
 
-    place: Place
+    place: MatchField
     name: str
     """Of the entity, if that is where it stands."""
 

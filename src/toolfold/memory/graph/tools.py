@@ -19,7 +19,7 @@ _READING: Final = ("read_graph", "search_nodes", "open_nodes")
 _INVALID: Final = "MCP error -32602:"
 
 
-class Answer(NamedTuple):
+class GraphAnswer(NamedTuple):
     """What a tool answers: text, and beside it JSON unless it failed."""
 
     text: str
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     is_error: bool = False
 
 
-async def call(graph: Graph, tool: str, arguments: Mapping[str, Json] | None) -> Answer:
+async def call(graph: Graph, tool: str, arguments: Mapping[str, Json] | None) -> GraphAnswer:
     """Call one of the nine tools. What is wrong with a call is in the answer.
 
     Raises:
@@ -39,12 +39,12 @@ async def call(graph: Graph, tool: str, arguments: Mapping[str, Json] | None) ->
         return fault
     if tool in _READING:
         found = await graph.encoded(tool, given)
-        return Answer(as_text(found), as_value(found))
+        return GraphAnswer(as_text(found), as_value(found))
     try:
         structured = await getattr(graph, tool)(**{name: given[name] for name in ARGUMENTS[tool]})
     except NotFound as error:
         return _failed(str(error))
-    return Answer(text_of(structured), structured)
+    return GraphAnswer(text_of(structured), structured)
 
 
 async def call_as_json(graph: Graph, tool: str, arguments: Mapping[str, Json] | None) -> str:
@@ -65,7 +65,7 @@ async def call_as_json(graph: Graph, tool: str, arguments: Mapping[str, Json] | 
     return _result(answer.text, json.dumps(answer.structured))
 
 
-def _fault(tool: str, arguments: Mapping[str, Json]) -> Answer | None:
+def _fault(tool: str, arguments: Mapping[str, Json]) -> GraphAnswer | None:
     if tool not in ARGUMENTS:
         return _failed(f"{_INVALID} Tool {tool} not found")
     try:
@@ -77,8 +77,8 @@ def _fault(tool: str, arguments: Mapping[str, Json]) -> Answer | None:
     return None
 
 
-def _failed(text: str) -> Answer:
-    return Answer(text, None, is_error=True)
+def _failed(text: str) -> GraphAnswer:
+    return GraphAnswer(text, None, is_error=True)
 
 
 def _found(graph: Encoded) -> str:

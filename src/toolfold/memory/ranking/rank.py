@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.memory.ranking.words import is_question
 
-Found: TypeAlias = Sequence[tuple[int, float]]
+ScoredRows: TypeAlias = Sequence[tuple[int, float]]
 """Keys of notes and what they are worth in one respect, best first."""
 
 WORDS: Final = "words"
@@ -104,7 +104,7 @@ class _List:
 
 
 def rank(
-    lists: Mapping[str, Found],
+    lists: Mapping[str, ScoredRows],
     *,
     created: Mapping[int, float],
     quality: Mapping[int, float],
@@ -169,7 +169,7 @@ def estimated_quality(text: str) -> float:
     return _QUALITY_OF_QUESTION if is_question(text) else _QUALITY_OF_STATEMENT
 
 
-def _lists(words: Found, meaning: Found) -> tuple[_List, _List]:
+def _lists(words: ScoredRows, meaning: ScoredRows) -> tuple[_List, _List]:
     """Turn scores into points; where one list is empty, the other has all the weight."""
     words_weight = WEIGHTS[WORDS_NEARBY] if meaning else 1.0
     meaning_weight = WEIGHTS[MEANING_NEARBY] if words else 1.0
@@ -183,11 +183,11 @@ def _lists(words: Found, meaning: Found) -> tuple[_List, _List]:
     )
 
 
-def _points(found: Found, factor: float) -> dict[int, float]:
+def _points(found: ScoredRows, factor: float) -> dict[int, float]:
     return {key: max(0.0, score * factor) for key, score in found}
 
 
-def _places(found: Found) -> dict[int, int]:
+def _places(found: ScoredRows) -> dict[int, int]:
     return {key: place for place, (key, _) in enumerate(found, start=1)}
 
 

@@ -13,11 +13,11 @@ from toolfold.memory.sqlite.documents import read_document, read_documents, writ
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.rows import namespace_id, read_note, read_versions
 from toolfold.memory.sqlite.writer import NoteWriter
-from toolfold.memory.store import Change
-from toolfold.memory.transfer.archive import Outcome, Taken
-from toolfold.memory.transfer.records import NoteRecord, Record, Stage, VersionRecord
+from toolfold.memory.store import NoteChange
+from toolfold.memory.transfer.archive import MergeOutcome, MergeResult
+from toolfold.memory.transfer.records import ArchiveRecord, NoteRecord, NoteStage, VersionRecord
 
-_UNCHANGED: Final = Taken("unchanged")
+_UNCHANGED: Final = MergeOutcome("unchanged")
 _INSERT_VERSION: Final = """
     INSERT INTO versions (number, version, namespace, hash, type, source, quality, created,
         updated, tags, metadata, content)
@@ -37,7 +37,7 @@ class SqliteArchive:
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    async def export(self, namespace: str, take: Callable[[Record], None]) -> None:
+    async def export(self, namespace: str, take: Callable[[ArchiveRecord], None]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             known = namespace_id(connection, namespace)
             for record in _records(connection, known):
@@ -46,9 +46,9 @@ class SqliteArchive:
         await self._file.read(work)
 
     async def merge(
-        self, namespace: str, records: Sequence[Record], *, now: float, dry_run: bool = False
-    ) -> list[Taken]:
-        def work(connection: sqlite3.Connection) -> list[Taken]:
+        self, namespace: str, records: Sequence[ArchiveRecord], *, now: float, dry_run: bool = False
+    ) -> list[MergeOutcome]:
+        def work(connection: sqlite3.Connection) -> list[MergeOutcome]:
             merger = _Merger(connection, NoteWriter(connection, namespace, now=now))
             taken = [merger.take(record) for record in records]
             if dry_run:
@@ -64,11 +64,11 @@ class SqliteArchive:
 class _Rehearsed(Exception):
     """Ends a transaction of which nothing is to stay."""
 
-    def __init__(self, taken: list[Taken]) -> None:
+    def __init__(self, taken: list[MergeOutcome]) -> None:
         self.taken = taken
 
 
-def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[Record]:
+def _records(connection: sqlite3.Connection, namespace: int | None) -> Iterator[ArchiveRecord]:
     numbers = connection.execute(
         "SELECT number, archived FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
     )
@@ -88,18 +88,18 @@ class _Merger:
         self._connection = connection
         self._writer = writer
 
-    def take(self, record: Record) -> Taken:
+    def take(self, record: ArchiveRecord) -> MergeOutcome:
         """Keep a record, or say why it cannot be."""
         self._connection.execute("SAVEPOINT record")
         try:
             taken = self._take(record)
         except (BadInput, NotFound) as error:
             self._connection.execute("ROLLBACK TO record")
-            taken = Taken(reason=str(error))
+            taken = MergeOutcome(reason=str(error))
         self._connection.execute("RELEASE record")
         return taken
 
-    def _take(self, record: Record) -> Taken:
+    def _take(self, record: ArchiveRecord) -> MergeOutcome:
         match record:
             case NoteRecord():
                 return self._take_note(record)
@@ -108,18 +108,18 @@ class _Merger:
             case Event():
                 return self._take_event(record)
             case Document():
-                return Taken(self._take_document(record))
+                return MergeOutcome(self._take_document(record))
 
-    def _take_note(self, record: NoteRecord) -> Taken:
+    def _take_note(self, record: NoteRecord) -> MergeOutcome:
         number = self._find(_stage(record.note), record.formerly)
         if number is None:
-            return Taken("added", self._add(record))
+            return MergeOutcome("added", self._add(record))
         before = read_note(self._connection, number)
         if before.deleted is not None or record.note.deleted is not None:
             return _UNCHANGED
         self._bring_together(number, before, record.note)
         is_changed = read_note(self._connection, number) != before
-        return Taken("updated", number) if is_changed else _UNCHANGED
+        return MergeOutcome("updated", number) if is_changed else _UNCHANGED
 
     def _bring_together(self, number: int, before: Note, other: Note) -> None:
         self._writer.update(number, _change(before, other))
@@ -146,7 +146,7 @@ class _Merger:
             [(number, link.kind, link.hash) for link in note.links],
         )
 
-    def _take_version(self, record: VersionRecord) -> Taken:
+    def _take_version(self, record: VersionRecord) -> MergeOutcome:
         number = self._find(record.of)
         if number is None:
             raise NotFound("The note that it is an earlier version of is not there.")
@@ -161,9 +161,9 @@ class _Merger:
                 *(_dumped(note.metadata), note.content),
             ),
         )
-        return Taken("added") if made.rowcount else _UNCHANGED
+        return MergeOutcome("added") if made.rowcount else _UNCHANGED
 
-    def _take_event(self, event: Event) -> Taken:
+    def _take_event(self, event: Event) -> MergeOutcome:
         made = self._connection.execute(
             _INSERT_EVENT,
             (
@@ -171,16 +171,16 @@ class _Merger:
                 *(event.duration_ms, event.session_id, _dumped(event.metadata), event.at),
             ),
         )
-        return Taken("added") if made.rowcount else _UNCHANGED
+        return MergeOutcome("added") if made.rowcount else _UNCHANGED
 
-    def _take_document(self, document: Document) -> Outcome:
+    def _take_document(self, document: Document) -> MergeResult:
         before = read_document(self._connection, self._writer.namespace, document.path)
         if before is not None and before.ingested >= document.ingested:
             return "unchanged"
         write_document(self._connection, self._writer.namespace, document)
         return "added" if before is None else "updated"
 
-    def _find(self, now: Stage, formerly: Sequence[Stage] = ()) -> int | None:
+    def _find(self, now: NoteStage, formerly: Sequence[NoteStage] = ()) -> int | None:
         """Return the note that says the same now, or else shares a stage with the record."""
         row = self._connection.execute(
             "SELECT number FROM notes WHERE namespace = ? AND hash = ?",
@@ -189,7 +189,7 @@ class _Merger:
         shared = (self._at_stage(stage) for stage in (now, *reversed(formerly)))
         return row[0] if row else next((number for number in shared if number is not None), None)
 
-    def _at_stage(self, stage: Stage) -> int | None:
+    def _at_stage(self, stage: NoteStage) -> int | None:
         for table in ("notes", "versions"):
             row = self._connection.execute(
                 f"SELECT number FROM {table} WHERE namespace = ? AND hash = ? AND updated = ?",
@@ -201,8 +201,8 @@ class _Merger:
         return None
 
 
-def _stage(note: Note) -> Stage:
-    return Stage(note.hash, note.updated)
+def _stage(note: Note) -> NoteStage:
+    return NoteStage(note.hash, note.updated)
 
 
 def _event(row: tuple[Any, ...]) -> Event:
@@ -210,12 +210,12 @@ def _event(row: tuple[Any, ...]) -> Event:
     return Event(**values | {"metadata": json.loads(values["metadata"])})
 
 
-def _change(before: Note, other: Note) -> Change:
+def _change(before: Note, other: Note) -> NoteChange:
     """Return what is to be different in a note that is here, in view of the same one elsewhere."""
     tags = tuple(dict.fromkeys((*before.tags, *other.tags)))
     if other.updated <= before.updated:
-        return Change(tags=tags)
-    return Change(
+        return NoteChange(tags=tags)
+    return NoteChange(
         content=other.content,
         tags=tags,
         type=other.type,

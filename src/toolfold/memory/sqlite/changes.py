@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from toolfold.memory.consolidation.models import ConsolidationCounts
-from toolfold.memory.consolidation.store import Merge, Plan, Seen
+from toolfold.memory.consolidation.store import ConsolidationPlan, Merge, SeenNote
 from toolfold.memory.models import LinkKind
 from toolfold.memory.sqlite.writer import NoteWriter, next_change
-from toolfold.memory.store import Change
+from toolfold.memory.store import NoteChange
 
 _INSERT: Final = """
     INSERT INTO consolidation_changes
@@ -51,7 +51,7 @@ class Applier:
         self._writer = NoteWriter(connection, namespace, now=now)
         self._did: Counter[str] = Counter()
 
-    def apply(self, plan: Plan) -> tuple[ConsolidationCounts, int]:
+    def apply(self, plan: ConsolidationPlan) -> tuple[ConsolidationCounts, int]:
         """Do what is planned; return how much was done, and how many notes were left alone."""
         same = _unchanged(self._connection, plan.seen)
         for merge in plan.merges:
@@ -65,7 +65,7 @@ class Applier:
         self._fade({key: value for key, value in plan.influence.items() if key in same})
         return _counts(self._did), len(plan.seen) - len(same)
 
-    def _merge(self, merge: Merge, seen: Mapping[int, Seen], same: set[int]) -> None:
+    def _merge(self, merge: Merge, seen: Mapping[int, SeenNote], same: set[int]) -> None:
         if merge.survivor not in same:
             return
         for number in merge.superseded:
@@ -79,7 +79,7 @@ class Applier:
         number = merge.survivor
         before = _influence(self._connection, number)
         version = _version(self._connection, number)
-        self._writer.update(number, Change(tags=merge.tags))
+        self._writer.update(number, NoteChange(tags=merge.tags))
         _set_influence(self._connection, number, before)
         after = _version(self._connection, number)
         if after != version:
@@ -94,7 +94,7 @@ class Applier:
         self._did["archived" if is_archived else "superseded"] += 1
         self._note(_Changed(number, "hidden", before, self._now))
 
-    def _associate(self, number: int, other: int, seen: Mapping[int, Seen]) -> None:
+    def _associate(self, number: int, other: int, seen: Mapping[int, SeenNote]) -> None:
         self._link(number, "associated", other, seen[other].hash)
         self._link(other, "associated", number, seen[number].hash)
         self._did["associations"] += 1
@@ -189,7 +189,7 @@ class Reverser:
         return True
 
 
-def _unchanged(connection: sqlite3.Connection, seen: Mapping[int, Seen]) -> set[int]:
+def _unchanged(connection: sqlite3.Connection, seen: Mapping[int, SeenNote]) -> set[int]:
     """Return the numbers of the notes that are what they were, and not deleted."""
     return {
         number

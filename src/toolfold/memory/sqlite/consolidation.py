@@ -7,12 +7,18 @@ from typing import Any, Final
 
 from toolfold.errors import BadInput, NotFound
 from toolfold.memory.consolidation.models import ConsolidationCounts, PastConsolidation, Undone
-from toolfold.memory.consolidation.store import Applied, Kept, Occasion, Plan, Turn
+from toolfold.memory.consolidation.store import (
+    Applied,
+    ConsolidationLease,
+    ConsolidationPlan,
+    Occasion,
+    StoredNote,
+)
 from toolfold.memory.hashes import shown
 from toolfold.memory.sqlite.changes import Applier, Reverser
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.rows import namespace_id
-from toolfold.memory.usage import Use
+from toolfold.memory.usage import NoteUse
 
 _SELECT: Final = """
     SELECT notes.number, notes.hash, notes.version, notes.content, notes.type, threads.name,
@@ -52,8 +58,8 @@ class SqliteConsolidations:
 
     async def notes_after(
         self, namespace: str, key: int, *, limit: int, since: float | None = None
-    ) -> list[Kept]:
-        def work(connection: sqlite3.Connection) -> list[Kept]:
+    ) -> list[StoredNote]:
+        def work(connection: sqlite3.Connection) -> list[StoredNote]:
             known = namespace_id(connection, namespace)
             rows = connection.execute(_SELECT, (key, known, since, limit)).fetchall()
             return [_kept(connection, row) for row in rows]
@@ -68,7 +74,7 @@ class SqliteConsolidations:
 
         return await self._file.read(work)
 
-    async def apply(self, namespace: str, plan: Plan, occasion: Occasion) -> Applied:
+    async def apply(self, namespace: str, plan: ConsolidationPlan, occasion: Occasion) -> Applied:
         def work(connection: sqlite3.Connection) -> Applied:
             known = namespace_id(connection, namespace)
             number = _record(connection, known, occasion)
@@ -129,7 +135,7 @@ class SqliteConsolidations:
 
         return await self._file.read(work)
 
-    async def take_turn(self, turn: Turn, *, now: float, every_s: float) -> float:
+    async def take_turn(self, turn: ConsolidationLease, *, now: float, every_s: float) -> float:
         def wait(connection: sqlite3.Connection) -> float:
             known = namespace_id(connection, turn.namespace)
             return _wait_s(connection, known, turn, now=now, every_s=every_s)
@@ -147,7 +153,7 @@ class SqliteConsolidations:
         wait_s = await self._file.read(wait)
         return wait_s if wait_s > 0 else await self._file.write(take)
 
-    async def end_turn(self, turn: Turn) -> None:
+    async def end_turn(self, turn: ConsolidationLease) -> None:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "DELETE FROM consolidation_turns WHERE namespace = ? AND holder = ?",
@@ -156,7 +162,7 @@ class SqliteConsolidations:
 
         await self._file.write(work)
 
-    async def add_uses(self, uses: Sequence[Use]) -> None:
+    async def add_uses(self, uses: Sequence[NoteUse]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             for use in uses:
                 known = namespace_id(connection, use.namespace)
@@ -167,11 +173,11 @@ class SqliteConsolidations:
         await self._file.write(work)
 
 
-def _kept(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Kept:
+def _kept(connection: sqlite3.Connection, row: tuple[Any, ...]) -> StoredNote:
     number, name, version, content, kind, thread, tags, metadata, *rest = row
     created, updated, quality, influence, vector, gets, last = rest
     links = connection.execute("SELECT hash FROM links WHERE number = ?", (number,))
-    return Kept(
+    return StoredNote(
         key=number,
         hash=name,
         version=version,
@@ -257,7 +263,7 @@ def _past(row: tuple[Any, ...]) -> PastConsolidation:
 def _wait_s(
     connection: sqlite3.Connection,
     namespace: int | None,
-    turn: Turn,
+    turn: ConsolidationLease,
     *,
     now: float,
     every_s: float,

@@ -7,12 +7,12 @@ from dataclasses import fields
 from typing import Any, Final
 
 from toolfold.memory.documents.models import NOTE_TYPE, Document, Placed, thread_of
-from toolfold.memory.documents.store import Page, Plan
+from toolfold.memory.documents.store import DocumentPage, PlanChunks
 from toolfold.memory.models import Draft
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.rows import namespace_id, read_note
 from toolfold.memory.sqlite.writer import NoteWriter
-from toolfold.memory.store import Change
+from toolfold.memory.store import NoteChange
 
 _COLUMNS: Final = tuple(field.name for field in fields(Document))
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM documents"
@@ -44,7 +44,7 @@ class SqliteDocuments:
         return await self._file.read(work)
 
     async def put(
-        self, namespace: str, document: Document, plan: Plan, *, now: float
+        self, namespace: str, document: Document, plan: PlanChunks, *, now: float
     ) -> Sequence[int]:
         def work(connection: sqlite3.Connection) -> list[int]:
             writer = NoteWriter(connection, namespace, now=now)
@@ -70,8 +70,8 @@ class SqliteDocuments:
 
         return await self._file.write(work)
 
-    async def page(self, namespace: str, *, limit: int, offset: int = 0) -> Page:
-        def work(connection: sqlite3.Connection) -> Page:
+    async def page(self, namespace: str, *, limit: int, offset: int = 0) -> DocumentPage:
+        def work(connection: sqlite3.Connection) -> DocumentPage:
             number = namespace_id(connection, namespace)
             rows = connection.execute(
                 f"{_SELECT} WHERE namespace = ? ORDER BY path LIMIT ? OFFSET ?",
@@ -81,7 +81,7 @@ class SqliteDocuments:
             [total] = connection.execute(
                 "SELECT count(*) FROM documents WHERE namespace = ?", (number,)
             ).fetchone()
-            return Page(documents, total)
+            return DocumentPage(documents, total)
 
         return await self._file.read(work)
 
@@ -149,7 +149,7 @@ def _replace_chunks(
     for number, draft in zip(numbers, drafts, strict=True):
         # What a chunk says is the same; its page may be another by now.
         if number in stayed and read_note(connection, number).metadata != draft.metadata:
-            writer.update(number, Change(metadata=draft.metadata))
+            writer.update(number, NoteChange(metadata=draft.metadata))
     return numbers
 
 

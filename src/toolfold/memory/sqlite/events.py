@@ -9,7 +9,7 @@ from toolfold.errors import NotFound
 from toolfold.memory.events.models import Event
 from toolfold.memory.events.store import EventFilter, EventListing
 from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.filters import Condition
+from toolfold.memory.sqlite.filters import SqlCondition
 from toolfold.memory.sqlite.rows import namespace_id
 from toolfold.memory.sqlite.schema import make_namespace
 
@@ -66,7 +66,7 @@ class SqliteEvents:
         return await self._file.read(work)
 
 
-def _condition(namespace: int | None, wanted: EventFilter) -> Condition:
+def _condition(namespace: int | None, wanted: EventFilter) -> SqlCondition:
     given = {
         "namespace = ?": namespace,
         "session_id = ?": wanted.session_id,
@@ -75,7 +75,11 @@ def _condition(namespace: int | None, wanted: EventFilter) -> Condition:
         "at < ?": wanted.until,
     }
     said = {sql: value for sql, value in given.items() if value is not None}
-    return Condition(" AND ".join(said), tuple(said.values())) if namespace else Condition("0", ())
+    return (
+        SqlCondition(" AND ".join(said), tuple(said.values()))
+        if namespace
+        else SqlCondition("0", ())
+    )
 
 
 def _row(namespace: int, event: Event) -> tuple[object, ...]:

@@ -5,14 +5,14 @@ from typing import NamedTuple
 from toolfold.memory.store import Filter
 
 
-class Condition(NamedTuple):
+class SqlCondition(NamedTuple):
     """What stands after WHERE, over the table `notes`, and its values."""
 
     sql: str
     values: tuple[object, ...]
 
 
-def condition(namespace: int, wanted: Filter) -> Condition:
+def condition(namespace: int, wanted: Filter) -> SqlCondition:
     """Return the condition that exactly the live notes of a namespace meet which pass a filter."""
     # Few notes have a tag: the plus keeps SQLite from going through all of the namespace instead.
     parts = [f"{'+' if wanted.tags else ''}notes.namespace = ?", "notes.deleted IS NULL"]
@@ -29,15 +29,15 @@ def condition(namespace: int, wanted: Filter) -> Condition:
         tagged, tags = _tagged(namespace, wanted)
         parts.append(f"notes.number IN ({tagged})")
         values.extend(tags)
-    return Condition(" AND ".join(parts), tuple(values))
+    return SqlCondition(" AND ".join(parts), tuple(values))
 
 
-def _tagged(namespace: int, wanted: Filter) -> Condition:
+def _tagged(namespace: int, wanted: Filter) -> SqlCondition:
     tags = tuple(dict.fromkeys(wanted.tags))
     marks = ", ".join("?" * len(tags))
     sql = f"SELECT number FROM tags WHERE namespace = ? AND tag IN ({marks})"
     if wanted.tag_match == "all":
-        return Condition(
+        return SqlCondition(
             f"{sql} GROUP BY number HAVING count(*) = ?", (namespace, *tags, len(tags))
         )
-    return Condition(sql, (namespace, *tags))
+    return SqlCondition(sql, (namespace, *tags))

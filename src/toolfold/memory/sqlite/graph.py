@@ -6,7 +6,7 @@ from typing import TypeVar, get_args
 
 from toolfold.memory.graph.encoding import Encoded
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
-from toolfold.memory.graph.store import Merged, Observed, Place, WordHit
+from toolfold.memory.graph.store import MatchField, Merged, Observed, WordHit
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.graph_rows import (
     containing,
@@ -143,7 +143,7 @@ class SqliteGraphStore:
 def _word_hits(connection: sqlite3.Connection, graph: int, word: str) -> list[WordHit]:
     return [
         WordHit(key, place, name if place == "name" else "")
-        for place in get_args(Place)
+        for place in get_args(MatchField)
         for key, name in parts_with(connection, graph, word, place)
     ]
 

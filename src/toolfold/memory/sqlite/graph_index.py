@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from toolfold.memory.graph.matching import has_halves, writable
-from toolfold.memory.graph.store import Place
+from toolfold.memory.graph.store import MatchField
+from toolfold.memory.graph.text_match import has_halves, writable
 from toolfold.memory.sqlite.schema import TOKENIZER
 
 _GRAM: Final = 3
@@ -75,7 +75,7 @@ def grams_expression(query: str) -> str | None:
     return " AND ".join(map(_quoted, grams))
 
 
-def word_expression(word: str, place: Place) -> str:
+def word_expression(word: str, place: MatchField) -> str:
     """Return the FTS5 query for parts with a word in one place."""
     return f"{place} : {_quoted(writable(word))}"
 

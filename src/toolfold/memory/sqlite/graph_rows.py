@@ -14,9 +14,9 @@ from toolfold.memory.graph.encoding import (
     quoted,
     unpacked,
 )
-from toolfold.memory.graph.matching import contains, has_halves
 from toolfold.memory.graph.models import Entity, Relation
-from toolfold.memory.graph.store import Place
+from toolfold.memory.graph.store import MatchField
+from toolfold.memory.graph.text_match import contains, has_halves
 from toolfold.memory.sqlite.graph_index import (
     grams_expression,
     grams_table,
@@ -143,7 +143,7 @@ def containing(connection: sqlite3.Connection, graph: int, query: str) -> set[in
 
 
 def parts_with(
-    connection: sqlite3.Connection, graph: int, word: str, place: Place
+    connection: sqlite3.Connection, graph: int, word: str, place: MatchField
 ) -> Iterator[tuple[int, str]]:
     """Give the entities that have a word in one place, and the names that stand beside it."""
     words = words_table(graph)

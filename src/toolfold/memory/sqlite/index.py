@@ -30,7 +30,7 @@ _LENGTH_PENALTY: Final = 0.75
 _LEAST_RARITY: Final = 1e-6
 
 # Eight bytes each. Until something is written, the words of one query serve for the next.
-_MOST_POSTINGS: Final = 2_000_000
+_MAX_POSTINGS: Final = 2_000_000
 
 _FIRST_CAPACITY: Final = 256
 # As many rows as fit into a processor's cache once they are floats.
@@ -151,7 +151,7 @@ class Index:
         worth = rarity * times * (_SATURATION + 1) / (times + held_back)
         postings = Postings(rows.astype(np.int32), worth.astype(np.float32))
         if is_current:
-            if sum(len(each.rows) for each in self._terms.values()) > _MOST_POSTINGS:
+            if sum(len(each.rows) for each in self._terms.values()) > _MAX_POSTINGS:
                 self._terms.clear()
             self._terms[term] = postings
         return postings

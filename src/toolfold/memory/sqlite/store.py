@@ -13,7 +13,7 @@ from toolfold.memory.background import in_background
 from toolfold.memory.models import Draft, Note
 from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.filters import condition
-from toolfold.memory.sqlite.naming import Found, find_kept, find_live, find_readable, seek
+from toolfold.memory.sqlite.hash_lookup import FoundNote, find_kept, find_live, find_readable, seek
 from toolfold.memory.sqlite.rows import namespace_id, read_live, read_note, read_versions
 from toolfold.memory.sqlite.vectors import (
     adopt,
@@ -28,12 +28,12 @@ from toolfold.memory.sqlite.wordsearch import NOTHING, match_words
 from toolfold.memory.sqlite.writer import NoteWriter
 from toolfold.memory.store import (
     EVERYTHING,
-    Change,
     Counts,
     Embedded,
     Filter,
-    Listing,
     Matches,
+    NoteChange,
+    NoteListing,
     Query,
     Unembedded,
     Updated,
@@ -41,7 +41,7 @@ from toolfold.memory.store import (
 
 # numpy costs 0.1 s to import; a first search by words does without.
 if TYPE_CHECKING:
-    from toolfold.memory.sqlite.matching import Matcher
+    from toolfold.memory.sqlite.matcher import Matcher
 
 _T = TypeVar("_T")
 
@@ -94,7 +94,7 @@ class SqliteStore:
         return await self._file.read(work)
 
     async def update(
-        self, namespace: str, hash_prefix: str, change: Change, *, now: float
+        self, namespace: str, hash_prefix: str, change: NoteChange, *, now: float
     ) -> Updated:
         def work(connection: sqlite3.Connection) -> Updated:
             found = find_live(connection, namespace_id(connection, namespace), hash_prefix)
@@ -144,12 +144,12 @@ class SqliteStore:
 
     async def newest(
         self, namespace: str, wanted: Filter, *, limit: int, offset: int = 0
-    ) -> Listing:
-        def work(connection: sqlite3.Connection) -> Listing:
+    ) -> NoteListing:
+        def work(connection: sqlite3.Connection) -> NoteListing:
             numbers = _keys(connection, namespace, wanted, limit=limit, offset=offset)
             notes = read_live(connection, namespace, numbers)
             total = _count(connection, namespace, wanted)
-            return Listing([notes[number] for number in numbers], total)
+            return NoteListing([notes[number] for number in numbers], total)
 
         return await self._file.read(work)
 
@@ -257,7 +257,7 @@ class SqliteStore:
                 warmed.set()
 
     def _load(self, connection: sqlite3.Connection, namespace: str) -> None:
-        from toolfold.memory.sqlite.matching import Matcher
+        from toolfold.memory.sqlite.matcher import Matcher
 
         matcher = self._matcher or Matcher()
         known = namespace_id(connection, namespace)
@@ -267,7 +267,9 @@ class SqliteStore:
         self._matcher = matcher
 
 
-def _to_delete(connection: sqlite3.Connection, namespace: int | None, prefix: str) -> Found | None:
+def _to_delete(
+    connection: sqlite3.Connection, namespace: int | None, prefix: str
+) -> FoundNote | None:
     found = seek(connection, namespace, prefix, "live")
     return found or seek(connection, namespace, prefix, "archived")
 

@@ -11,10 +11,10 @@ from toolfold.jsontypes import JsonObject
 from toolfold.memory.hashes import note_hash, shown
 from toolfold.memory.inputs import clean_metadata
 from toolfold.memory.models import Draft, Link, Note
-from toolfold.memory.sqlite.naming import find_live
+from toolfold.memory.sqlite.hash_lookup import find_live
 from toolfold.memory.sqlite.rows import namespace_id, read_note
 from toolfold.memory.sqlite.schema import make_namespace, words_table
-from toolfold.memory.store import Change
+from toolfold.memory.store import NoteChange
 
 _INSERT: Final = """
     INSERT INTO notes (namespace, hash, version, type, source, thread, position, quality, created,
@@ -88,7 +88,7 @@ class NoteWriter:
             self._hide(number, note)
         return number
 
-    def update(self, number: int, change: Change) -> None:
+    def update(self, number: int, change: NoteChange) -> None:
         """Change a note, and keep how it was; see `Store.update`."""
         before = read_note(self._connection, number)
         given = {

@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from toolfold.memory.transfer.records import Record
+from toolfold.memory.transfer.records import ArchiveRecord
 
-Outcome: TypeAlias = Literal["added", "updated", "unchanged"]
+MergeResult: TypeAlias = Literal["added", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class MergeOutcome:
     """What came of one record: what was done, or why it could not be."""
 
-    outcome: Outcome | None = None
+    outcome: MergeResult | None = None
     key: int | None = None
     """Of the note that needs a vector by now."""
 
@@ -27,7 +27,7 @@ class Archive(Protocol):
     nothing has changed then.
     """
 
-    async def export(self, namespace: str, take: Callable[[Record], None]) -> None:
+    async def export(self, namespace: str, take: Callable[[ArchiveRecord], None]) -> None:
         """Give `take` everything there is at one moment, always in the same order.
 
         It is called in a worker thread, with one record at a time: notes by age, each before its
@@ -35,8 +35,8 @@ class Archive(Protocol):
         """
 
     async def merge(
-        self, namespace: str, records: Sequence[Record], *, now: float, dry_run: bool = False
-    ) -> list[Taken]:
+        self, namespace: str, records: Sequence[ArchiveRecord], *, now: float, dry_run: bool = False
+    ) -> list[MergeOutcome]:
         """Keep what is not there yet, and return for each record what came of it.
 
         What is there stays, unless the record was changed later: then the note is changed too, and

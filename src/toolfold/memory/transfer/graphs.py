@@ -32,7 +32,7 @@ async def take_graph(
         new = lacking(known, given)
     else:
         report = await graph.import_jsonl(texts)
-        new = Lacking(report.entities, report.observations, report.relations)
+        new = MissingCounts(report.entities, report.observations, report.relations)
     outcomes.count("entities", added=new.entities, of=len(given.entities))
     outcomes.count("observations", added=new.observations, of=new.observations)
     outcomes.count("relations", added=new.relations, of=len(given.relations))
@@ -40,7 +40,7 @@ async def take_graph(
         outcomes.add_fault(Fault(lines[fault.line - 1].number, fault.reason))
 
 
-class Lacking(NamedTuple):
+class MissingCounts(NamedTuple):
     """How much of a graph is not in another."""
 
     entities: int
@@ -50,7 +50,7 @@ class Lacking(NamedTuple):
     relations: int
 
 
-def lacking(known: Subgraph, given: Subgraph) -> Lacking:
+def lacking(known: Subgraph, given: Subgraph) -> MissingCounts:
     """Return what `GraphStore.merge` would keep of a graph."""
     observations: dict[str, set[str]] = {}
     for entity in known.entities:
@@ -63,7 +63,7 @@ def lacking(known: Subgraph, given: Subgraph) -> Lacking:
             new += len(added)
     names = {entity.name for entity in known.entities}
     relations = set(known.relations)
-    return Lacking(
+    return MissingCounts(
         sum(entity.name not in names for entity in given.entities),
         new,
         sum(relation not in relations for relation in given.relations),

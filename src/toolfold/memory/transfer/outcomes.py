@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from toolfold.memory.transfer.archive import Outcome
+from toolfold.memory.transfer.archive import MergeResult
 from toolfold.memory.transfer.models import MAX_FAULTS, Change, Fault, Imported, Source
 
 _MAX_REASON_CHARS = 300
@@ -12,11 +12,11 @@ class Outcomes:
     """What has come of an import so far."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, Counter[Outcome]] = defaultdict(Counter)
+        self._counts: dict[str, Counter[MergeResult]] = defaultdict(Counter)
         self._faults: list[Fault] = []
         self._fault_count = 0
 
-    def add(self, what: str, outcome: Outcome) -> None:
+    def add(self, what: str, outcome: MergeResult) -> None:
         """Count one thing."""
         self._counts[what][outcome] += 1
 

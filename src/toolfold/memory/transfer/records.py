@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.documents.blocks import Kind
+from toolfold.memory.documents.blocks import DocumentKind
 from toolfold.memory.documents.models import Document
 from toolfold.memory.events.models import Event
 from toolfold.memory.hashes import HASH_CHARS, check_prefix, note_hash
@@ -42,7 +42,7 @@ _MAX_FORMERLY: Final = 100_000
 _MAX_INTEGER: Final = 2**63 - 1
 
 
-class Stage(NamedTuple):
+class NoteStage(NamedTuple):
     """What a note was at a time. Two stores that hold the same stage of a note hold the same note.
 
     The hash alone does not tell: what a note said once, another may say now.
@@ -57,7 +57,7 @@ class NoteRecord:
     """A note, deleted or not, and its earlier stages, oldest first."""
 
     note: Note
-    formerly: tuple[Stage, ...] = ()
+    formerly: tuple[NoteStage, ...] = ()
     is_archived: bool = False
     """Whether it was a consolidation that deleted it, so that it can still be had by its hash."""
 
@@ -66,11 +66,11 @@ class NoteRecord:
 class VersionRecord:
     """What a note was before; `of` is what it is now."""
 
-    of: Stage
+    of: NoteStage
     note: Note
 
 
-Record: TypeAlias = NoteRecord | VersionRecord | Event | Document
+ArchiveRecord: TypeAlias = NoteRecord | VersionRecord | Event | Document
 
 _WHAT: Final = {
     NoteRecord: "notes",
@@ -80,7 +80,7 @@ _WHAT: Final = {
 }
 
 
-def what_is(record: Record) -> str:
+def what_is(record: ArchiveRecord) -> str:
     """Return what such records are called when they are counted."""
     return _WHAT[type(record)]
 
@@ -95,7 +95,7 @@ def last_line(lines: int) -> str:
     return _dumped({"type": "end", "lines": lines})
 
 
-def write_record(record: Record) -> str:
+def write_record(record: ArchiveRecord) -> str:
     """Return a record as a line, without its end."""
     if isinstance(record, NoteRecord):
         links = [[link.kind, link.hash] for link in record.note.links]
@@ -125,7 +125,7 @@ def parse_line(line: bytes) -> JsonObject:
     return value
 
 
-def read_record(value: JsonObject) -> Record:
+def read_record(value: JsonObject) -> ArchiveRecord:
     """Return what a line holds. Whoever wrote it, everything in it is clean and within bounds then.
 
     Raises:
@@ -199,10 +199,10 @@ def _note(value: JsonObject, *, deleted: float | None = None, links: tuple[Link,
     )
 
 
-def _stage(value: Json) -> Stage:
+def _stage(value: Json) -> NoteStage:
     if not isinstance(value, list) or len(value) != 2:
         raise BadInput("A stage of a note is a hash and a time.")
-    return Stage(_full_hash(value[0]), _moment(value[1], "updated"))
+    return NoteStage(_full_hash(value[0]), _moment(value[1], "updated"))
 
 
 def _link(value: Json) -> Link:
@@ -228,7 +228,7 @@ def _event(value: JsonObject) -> Event:
 
 
 def _document(value: JsonObject) -> Document:
-    if value["kind"] not in get_args(Kind):
+    if value["kind"] not in get_args(DocumentKind):
         raise BadInput(f"No document is of the kind {str(value['kind'])[:60]!r}.")
     pages = value["pages"]
     return Document(

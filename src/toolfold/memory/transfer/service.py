@@ -13,16 +13,16 @@ from toolfold.errors import BadInput
 from toolfold.memory.graph.inputs import MAX_CALL_BYTES, MAX_LINES
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.inputs import clean_name
-from toolfold.memory.meaning import Meaning
+from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.transfer.archive import Archive
 from toolfold.memory.transfer.files import NewFile
 from toolfold.memory.transfer.graphs import NumberedLine, take_graph
-from toolfold.memory.transfer.incoming import GraphLine, Item, measure, read_items, take_some
+from toolfold.memory.transfer.items import GraphLine, Item, measure, read_items, take_some
 from toolfold.memory.transfer.kinds import tell_source
 from toolfold.memory.transfer.models import FORMATS, Exported, Fault, Format, Imported
 from toolfold.memory.transfer.outcomes import Outcomes
 from toolfold.memory.transfer.records import (
-    Record,
+    ArchiveRecord,
     first_line,
     last_line,
     what_is,
@@ -46,7 +46,7 @@ class Transfer:
         self,
         archive: Archive,
         graph: Graph,
-        meaning: Meaning,
+        meaning: NoteVectorizer,
         *,
         namespace: str,
         clock: Callable[[], float] = time.time,
@@ -122,7 +122,7 @@ class Transfer:
         return counts
 
     async def _write_records(self, file: NewFile, counts: "Counter[str]") -> None:
-        def take(record: Record) -> None:
+        def take(record: ArchiveRecord) -> None:
             file.write(write_record(record))
             counts[what_is(record)] += 1
 
@@ -146,7 +146,7 @@ class _Taking:
 
     async def take(self, items: list[Item], *, now: float) -> list[int]:
         """Keep some, and return the keys of notes that need a vector by now."""
-        records: list[tuple[int, Record]] = []
+        records: list[tuple[int, ArchiveRecord]] = []
         for item in items:
             if isinstance(item.found, GraphLine):
                 await self._take_graph_line(NumberedLine(item.line, item.found.text))
@@ -171,7 +171,7 @@ class _Taking:
         self._graph_lines.append(line)
         self._graph_chars += len(line.text)
 
-    async def _merge(self, records: list[tuple[int, Record]], now: float) -> list[int]:
+    async def _merge(self, records: list[tuple[int, ArchiveRecord]], now: float) -> list[int]:
         taken = await self._archive.merge(
             self._namespace,
             [record for _, record in records],

@@ -18,7 +18,7 @@ from toolfold.memory.when.reader import (
     year,
 )
 from toolfold.memory.when.spans import (
-    Span,
+    TimeSpan,
     add_days,
     around,
     days_from,
@@ -83,9 +83,9 @@ def _iso(words: Words, i: int, found: re.Match[str]) -> Match | None:
     return Match(i + 1, "period", lambda _bound: clock_at(at))
 
 
-def clock_at(at: datetime) -> Span:
+def clock_at(at: datetime) -> TimeSpan:
     """Return the hour around a moment."""
-    return Span(around(at, "hour").start, around(at, "hour").end, at)
+    return TimeSpan(around(at, "hour").start, around(at, "hour").end, at)
 
 
 def _slashed(words: Words, i: int, first: int, second: int, third: int) -> Match | None:
@@ -217,7 +217,7 @@ def week_of_month(words: Words, i: int) -> Match | None:
     if place is None or whole is None:
         return None
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         found = whole.resolve(bound)
         start = add_days(found.end, -7) if place < 0 else add_days(found.start, 7 * place)
         return days_from(start, 7)

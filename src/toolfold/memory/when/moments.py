@@ -14,9 +14,9 @@ from toolfold.memory.when.dates import (
 )
 from toolfold.memory.when.reader import (
     Amount,
-    Clock,
     Match,
     Resolve,
+    TimeOfDay,
     Words,
     amounts,
     clock_time,
@@ -36,7 +36,7 @@ from toolfold.memory.when.relative import (
 )
 from toolfold.memory.when.spans import (
     PARTS_OF_DAY,
-    Span,
+    TimeSpan,
     add_days,
     around,
     back,
@@ -89,7 +89,7 @@ def _beside(words: Words, i: int) -> Match | None:
     if length:
         return Match(day.end, "period", _length_beside(day, length, sign), day.cycle)
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         found = day.resolve(bound)
         if sign:
             return _next_to(found, name, sign)
@@ -99,7 +99,7 @@ def _beside(words: Words, i: int) -> Match | None:
 
 
 def _weekday_beside(day: Match, number: int, sign: int) -> Resolve:
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         found = day.resolve(bound)
         return latest_weekday(found.start if sign < 0 else add_days(found.end, 7), number)
 
@@ -107,7 +107,7 @@ def _weekday_beside(day: Match, number: int, sign: int) -> Resolve:
 
 
 def _length_beside(day: Match, length: list[Amount], sign: int) -> Resolve:
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         there = day.resolve(bound).start
         for part in length:
             there = back(there, *in_whole(part.unit, -sign * part.fewest))
@@ -116,11 +116,11 @@ def _length_beside(day: Match, length: list[Amount], sign: int) -> Resolve:
     return resolve
 
 
-def _next_to(day: Span, name: str, sign: int) -> Span:
+def _next_to(day: TimeSpan, name: str, sign: int) -> TimeSpan:
     """Return the unit that ends where `day` begins, or begins where it ends."""
     if sign < 0:
-        return Span(back(day.start, name, 1), day.start)
-    return Span(day.end, back(day.end, name, -1))
+        return TimeSpan(back(day.start, name, 1), day.start)
+    return TimeSpan(day.end, back(day.end, name, -1))
 
 
 def _edge(words: Words, i: int) -> Match | None:
@@ -191,8 +191,8 @@ def _day(words: Words, i: int) -> Match | None:
     return None
 
 
-def _latest_clock(time: Clock) -> Resolve:
-    def resolve(bound: datetime) -> Span:
+def _latest_clock(time: TimeOfDay) -> Resolve:
+    def resolve(bound: datetime) -> TimeSpan:
         found = clock(bound, time.hour, time.minute)
         if is_before(bound, found.begin):
             return clock(add_days(bound, -1), time.hour, time.minute)
@@ -214,7 +214,7 @@ def _with_time(words: Words, found: Match) -> Match:
     return found
 
 
-def _at_clock(day: Match, time: Clock) -> Match:
+def _at_clock(day: Match, time: TimeOfDay) -> Match:
     return Match(
         time.end,
         "clock_day",

@@ -21,7 +21,7 @@ from datetime import datetime
 from toolfold.memory.when.ranges import phrase
 from toolfold.memory.when.reader import MONTHS, WEEKDAYS, Words
 from toolfold.memory.when.relative import VAGUE_WORDS
-from toolfold.memory.when.spans import Span, add_days, add_months, earliest, is_before, midnight
+from toolfold.memory.when.spans import TimeSpan, add_days, add_months, earliest, is_before, midnight
 from toolfold.memory.when.tokens import Token, tokenize
 
 _MAX_CHARS = 4_000
@@ -73,7 +73,7 @@ def find_time(text: str, *, now: datetime, week_start: int = 0) -> TimeFound | N
 
 def _times(
     tokens: Sequence[Token], now: datetime, week_start: int
-) -> Iterator[tuple[int, int, Span]]:
+) -> Iterator[tuple[int, int, TimeSpan]]:
     """Yield every time that is named, with the tokens that name it."""
     i = 0
     while i < len(tokens):
@@ -87,10 +87,10 @@ def _times(
 
 
 def _joined(
-    text: str, tokens: Sequence[Token], times: Iterable[tuple[int, int, Span]]
-) -> Iterator[tuple[int, int, Span]]:
+    text: str, tokens: Sequence[Token], times: Iterable[tuple[int, int, TimeSpan]]
+) -> Iterator[tuple[int, int, TimeSpan]]:
     """Yield times, those that are listed as one."""
-    held: tuple[int, int, Span] | None = None
+    held: tuple[int, int, TimeSpan] | None = None
     for first, last, span in times:
         if held is None:
             held = first, last, span
@@ -108,9 +108,9 @@ def _are_listed(text: str, one: Sequence[Token], other: Sequence[Token]) -> bool
     return between in _LISTING and min(_rank(one), _rank(other)) > 1
 
 
-def _around(one: Span, other: Span) -> Span:
+def _around(one: TimeSpan, other: TimeSpan) -> TimeSpan:
     start = min(one.start, other.start, key=datetime.timestamp)
-    return Span(start, max(one.end, other.end, key=datetime.timestamp))
+    return TimeSpan(start, max(one.end, other.end, key=datetime.timestamp))
 
 
 def _rank(tokens: Sequence[Token]) -> int:

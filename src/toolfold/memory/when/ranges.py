@@ -7,8 +7,8 @@ from toolfold.memory.when.dates import is_person
 from toolfold.memory.when.moments import may_begin, moment
 from toolfold.memory.when.reader import (
     PERSONS,
-    Clock,
     Match,
+    TimeOfDay,
     Words,
     clock_time,
     day_number,
@@ -18,7 +18,7 @@ from toolfold.memory.when.reader import (
 )
 from toolfold.memory.when.relative import VAGUE_WORDS
 from toolfold.memory.when.spans import (
-    Span,
+    TimeSpan,
     add_days,
     add_elapsed,
     add_months,
@@ -63,7 +63,7 @@ _YEARS = re.compile(r"((?:19|20|21)\d\d)[-\u2013]((?:19|20|21)\d\d)")
 _DATES = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
-def phrase(words: Words) -> tuple[int, Span | None] | None:
+def phrase(words: Words) -> tuple[int, TimeSpan | None] | None:
     """Return where the words that name a time end, and the time; None if they name none.
 
     There is no time where it is yet to begin: nothing is remembered from then.
@@ -90,7 +90,7 @@ def _open(words: Words, i: int) -> Match | None:
     if found is None or _is_doubtful(words, i, found, side):
         return None
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         # `Before noon` is today's noon even in the morning.
         is_today = found.kind == "clock" and side in {"before", "until"}
         return _cut(words, found, side, found.resolve(_end_of_day(bound) if is_today else bound))
@@ -122,15 +122,15 @@ def _is_doubtful(words: Words, i: int, found: Match, side: str) -> bool:
     return is_verb or is_person(words, found.end)
 
 
-def _cut(words: Words, found: Match, side: str, span: Span) -> Span:
+def _cut(words: Words, found: Match, side: str, span: TimeSpan) -> TimeSpan:
     """Return the time on one side of `span`; around a time of day, what is left of that day."""
     day = days_from(span.begin, 1) if found.kind in {"clock", "clock_day"} else None
     if side == "since":
         return until_now(span.begin, words.now)
     if side == "after":
-        return Span(span.finish, day.end) if day else until_now(span.finish, words.now)
+        return TimeSpan(span.finish, day.end) if day else until_now(span.finish, words.now)
     start = day.start if day else earliest(words.now)
-    return Span(start, span.begin if side == "before" else span.finish)
+    return TimeSpan(start, span.begin if side == "before" else span.finish)
 
 
 def _closed(words: Words, i: int) -> Match | None:
@@ -182,7 +182,7 @@ def _end_point(words: Words, i: int) -> Match | None:
     return moment(words, i)
 
 
-def _between(first: Match, last: Match, bound: datetime) -> Span:
+def _between(first: Match, last: Match, bound: datetime) -> TimeSpan:
     """Return the time from `first` to `last`; what recurs is taken so that they are close."""
     if last.cycle is not None and first.cycle in {None, last.cycle}:
         start = first.resolve(bound)
@@ -192,10 +192,10 @@ def _between(first: Match, last: Match, bound: datetime) -> Span:
         start = first.resolve(end.begin)
     if is_before(end.begin, start.begin):
         start, end = end, start
-    return Span(start.begin, end.finish)
+    return TimeSpan(start.begin, end.finish)
 
 
-def _one_cycle_after(span: Span, cycle: str) -> datetime:
+def _one_cycle_after(span: TimeSpan, cycle: str) -> datetime:
     """Return a bound by which the next of what recurs has begun, and not the one after it."""
     if cycle == "day":
         return add_days(span.begin, 1)
@@ -237,10 +237,10 @@ def _days_of(words: Words, i: int, number: int, days: tuple[int, int]) -> Match:
     named = year(words, i, SPACE + COMMA)
     first, last = days
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         limit = bound if named is None else datetime(named, number, last, tzinfo=bound.tzinfo)
         start = latest_day(limit, number, first).start
-        return Span(start, add_days(start.replace(day=last), 1))
+        return TimeSpan(start, add_days(start.replace(day=last), 1))
 
     return Match(i if named is None else i + 1, "period", resolve)
 
@@ -255,9 +255,9 @@ def _hours(words: Words, i: int, joiners: tuple[str, ...]) -> Match | None:
         return None
     first = hour % 12 + (12 if last.hour >= 12 and hour % 12 <= last.hour % 12 else 0)
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         found = end.resolve(bound).begin
-        return Span(clock_within(days_from(found, 1), first, 0).begin, found)
+        return TimeSpan(clock_within(days_from(found, 1), first, 0).begin, found)
 
     return Match(end.end, "period", resolve)
 
@@ -267,10 +267,10 @@ def _written(words: Words, i: int) -> Match | None:
     word, zone = words.word(i), words.now.tzinfo
     if found := _DATES.fullmatch(word):
         first, last = (datetime.fromisoformat(one).replace(tzinfo=zone) for one in found.groups())
-        return Match(i + 1, "period", lambda _bound: Span(first, add_days(last, 1)))
+        return Match(i + 1, "period", lambda _bound: TimeSpan(first, add_days(last, 1)))
     if (found := _YEARS.fullmatch(word)) and i != words.begin:
         first, last = (datetime(int(one), 1, 1, tzinfo=zone) for one in found.groups())
-        return Match(i + 1, "period", lambda _bound: Span(first, add_months(last, 12)))
+        return Match(i + 1, "period", lambda _bound: TimeSpan(first, add_months(last, 12)))
     return None
 
 
@@ -312,9 +312,9 @@ def _earlier(words: Words, i: int) -> Match | None:
     if found is None or found.kind not in _ALONE:
         return None
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         span, now = found.resolve(bound), until_now(words.now, words.now).end
-        return Span(span.start, now if is_before(now, span.end) else span.end)
+        return TimeSpan(span.start, now if is_before(now, span.end) else span.end)
 
     return found._replace(resolve=resolve)
 
@@ -332,10 +332,10 @@ def _with_hours(words: Words, day: Match) -> Match:
     if time is None:
         return day
 
-    def resolve(bound: datetime) -> Span:
+    def resolve(bound: datetime) -> TimeSpan:
         whole = day.resolve(bound)
         at = clock_within(whole, time.hour, time.minute).begin
-        return Span(at, whole.end) if side in {"since", "after"} else Span(whole.start, at)
+        return TimeSpan(at, whole.end) if side in {"since", "after"} else TimeSpan(whole.start, at)
 
     return Match(time.end, "period", resolve)
 
@@ -349,6 +349,6 @@ def _from_hour_to_hour(words: Words, day: Match, joiners: tuple[str, ...]) -> Ma
     return Match(last.end, "period", lambda bound: _hours_of(day.resolve(bound), first, last))
 
 
-def _hours_of(day: Span, first: Clock, last: Clock) -> Span:
+def _hours_of(day: TimeSpan, first: TimeOfDay, last: TimeOfDay) -> TimeSpan:
     start, end = (clock_within(day, one.hour, one.minute).begin for one in (first, last))
-    return Span(start, end)
+    return TimeSpan(start, end)

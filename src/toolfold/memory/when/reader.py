@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from toolfold.memory.when.spans import UNITS, Span
+from toolfold.memory.when.spans import UNITS, TimeSpan
 from toolfold.memory.when.tokens import DASH, SPACE, Token
 
 
@@ -70,7 +70,7 @@ _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _YEAR = re.compile(r"(?:19|20|21)\d\d")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d)(?::\d\d)?)?(am|pm)?")
 
-Resolve = Callable[[datetime], Span]
+Resolve = Callable[[datetime], TimeSpan]
 
 
 class Match(NamedTuple):
@@ -241,7 +241,7 @@ def day_number(words: Words, i: int, joins: str = SPACE) -> int | None:
     return int(found[1]) if found and 1 <= int(found[1]) <= 31 else None
 
 
-class Clock(NamedTuple):
+class TimeOfDay(NamedTuple):
     """A time of day."""
 
     end: int
@@ -252,11 +252,11 @@ class Clock(NamedTuple):
 _NAMED_CLOCKS = {"noon": 12, "midday": 12, "midnight": 0}
 
 
-def clock_time(words: Words, i: int, joins: str = SPACE) -> Clock | None:
+def clock_time(words: Words, i: int, joins: str = SPACE) -> TimeOfDay | None:
     """Read `3pm`, `3:30 pm`, `15:00` or `noon`."""
     word = words.word(i, joins)
     if word in _NAMED_CLOCKS:
-        return Clock(i + 1, _NAMED_CLOCKS[word], 0)
+        return TimeOfDay(i + 1, _NAMED_CLOCKS[word], 0)
     found = _CLOCK.fullmatch(word)
     if not found:
         return None
@@ -265,10 +265,10 @@ def clock_time(words: Words, i: int, joins: str = SPACE) -> Clock | None:
         half, end = words.word(i + 1), i + 2
     if half is None and found[2] is None:
         return None
-    return _checked(Clock(end, int(found[1]), int(found[2] or 0)), half)
+    return _checked(TimeOfDay(end, int(found[1]), int(found[2] or 0)), half)
 
 
-def _checked(found: Clock, half: str | None) -> Clock | None:
+def _checked(found: TimeOfDay, half: str | None) -> TimeOfDay | None:
     hour = found.hour
     if half is not None:
         if not 1 <= hour <= 12:

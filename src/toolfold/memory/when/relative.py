@@ -6,7 +6,7 @@ from toolfold.memory.when.dates import in_week
 from toolfold.memory.when.reader import Match, Words, amounts, month, unit, weekday
 from toolfold.memory.when.spans import (
     PARTS_OF_DAY,
-    Span,
+    TimeSpan,
     add_days,
     add_elapsed,
     around,
@@ -79,7 +79,7 @@ def ago(words: Words, i: int) -> Match | None:
         farthest = back(farthest, *in_whole(part.unit, part.most))
     end = parts[-1].end + 1
     if more:
-        return Match(end, "period", lambda _bound: Span(earliest(words.now), nearest))
+        return Match(end, "period", lambda _bound: TimeSpan(earliest(words.now), nearest))
     if less:
         return _until_now(words, end, farthest)
     return _around_ago(words, end, (farthest, nearest), name)
@@ -92,7 +92,7 @@ def _around_ago(words: Words, end: int, ends: tuple[datetime, datetime], name: s
     now = until_now(words.now, words.now).end
     finish = now if name in _ELAPSED_UNITS and is_before(now, last.end) else last.end
     kind = "day" if name == "day" and ends[0] == ends[1] else "period"
-    return Match(end, kind, lambda _bound: Span(first.start, finish, first.at))
+    return Match(end, kind, lambda _bound: TimeSpan(first.start, finish, first.at))
 
 
 def relative(words: Words, i: int) -> Match | None:

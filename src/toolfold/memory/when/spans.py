@@ -43,7 +43,7 @@ _LEAP_YEARS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """From `start` to before `end`; `at` is the moment that was named, if it was one."""
 
     start: datetime
@@ -95,19 +95,19 @@ def midnight(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
-def days_from(start: datetime, count: int) -> Span:
+def days_from(start: datetime, count: int) -> TimeSpan:
     """Return so many whole days, from the day of `start` on."""
     first = midnight(start)
-    return Span(first, add_days(first, count))
+    return TimeSpan(first, add_days(first, count))
 
 
-def months_from(start: datetime, count: int) -> Span:
+def months_from(start: datetime, count: int) -> TimeSpan:
     """Return so many whole months, from the month of `start` on."""
     first = midnight(start).replace(day=1)
-    return Span(first, add_months(first, count))
+    return TimeSpan(first, add_months(first, count))
 
 
-def unit_around(moment: datetime, unit: str, *, week_start: int) -> Span:
+def unit_around(moment: datetime, unit: str, *, week_start: int) -> TimeSpan:
     """Return the calendar week, month, quarter or year that holds `moment`."""
     if unit == "week":
         return days_from(add_days(moment, -((moment.weekday() - week_start) % 7)), 7)
@@ -117,7 +117,7 @@ def unit_around(moment: datetime, unit: str, *, week_start: int) -> Span:
     )
 
 
-def unit_before(now: datetime, unit: str, count: int, *, week_start: int) -> Span:
+def unit_before(now: datetime, unit: str, count: int, *, week_start: int) -> TimeSpan:
     """Return the calendar unit that lies `count` units before the present one."""
     first = unit_around(now, unit, week_start=week_start).start
     return unit_around(back(first, unit, count), unit, week_start=week_start)
@@ -140,39 +140,39 @@ def in_whole(unit: str, count: float) -> tuple[str, int]:
     return smaller, round(count * size)
 
 
-def around(moment: datetime, unit: str) -> Span:
+def around(moment: datetime, unit: str) -> TimeSpan:
     """Return what somebody means who names `moment` by a number of units: half a unit each way."""
     if unit in _ELAPSED:
         side = _SIDE_ELAPSED[unit]
-        return Span(add_elapsed(moment, -side), add_elapsed(moment, side), moment)
+        return TimeSpan(add_elapsed(moment, -side), add_elapsed(moment, side), moment)
     side_days = _SIDE_DAYS[unit]
     first = midnight(moment)
     at = first if side_days else None
-    return Span(add_days(first, -side_days), add_days(first, side_days + 1), at)
+    return TimeSpan(add_days(first, -side_days), add_days(first, side_days + 1), at)
 
 
-def until_now(start: datetime, now: datetime) -> Span:
+def until_now(start: datetime, now: datetime) -> TimeSpan:
     """Return the time from `start` on, with the present moment in it."""
-    return Span(start, add_elapsed(now, _INSTANT))
+    return TimeSpan(start, add_elapsed(now, _INSTANT))
 
 
-def part_of_day(day: datetime, part: str) -> Span:
+def part_of_day(day: datetime, part: str) -> TimeSpan:
     """Return the morning (midnight to noon), afternoon, evening, or the night that follows."""
     first, last = (_hour(midnight(day), hour) for hour in _PARTS[part])
-    return Span(first, last)
+    return TimeSpan(first, last)
 
 
 def _hour(day: datetime, hour: int) -> datetime:
     return add_days(day, hour // 24).replace(hour=hour % 24)
 
 
-def clock(day: datetime, hour: int, minute: int) -> Span:
+def clock(day: datetime, hour: int, minute: int) -> TimeSpan:
     """Return the hour around a time of day."""
     at = midnight(day).replace(hour=hour, minute=minute)
-    return Span(add_elapsed(at, -_AROUND), add_elapsed(at, _AROUND), at)
+    return TimeSpan(add_elapsed(at, -_AROUND), add_elapsed(at, _AROUND), at)
 
 
-def clock_within(span: Span, hour: int, minute: int) -> Span:
+def clock_within(span: TimeSpan, hour: int, minute: int) -> TimeSpan:
     """Return the hour around a time of day, on the day of `span` on which it falls into it."""
     found = clock(span.start, hour, minute)
     if is_before(found.begin, span.start):
@@ -181,7 +181,7 @@ def clock_within(span: Span, hour: int, minute: int) -> Span:
     return found
 
 
-def third(span: Span, number: int) -> Span:
+def third(span: TimeSpan, number: int) -> TimeSpan:
     """Return the first, second or last third, in whole days; the last takes what is left over.
 
     Raises:
@@ -192,32 +192,32 @@ def third(span: Span, number: int) -> Span:
     if not size:
         raise ValueError("too short to have thirds")
     first = add_days(span.start, number * size)
-    return Span(first, span.end if number == 2 else add_days(first, size))
+    return TimeSpan(first, span.end if number == 2 else add_days(first, size))
 
 
-def half(span: Span, is_first: bool) -> Span:
+def half(span: TimeSpan, is_first: bool) -> TimeSpan:
     """Return the first or the second half, in whole days."""
     middle = add_days(span.start, (span.end.date() - span.start.date()).days // 2)
-    return Span(span.start, middle) if is_first else Span(middle, span.end)
+    return TimeSpan(span.start, middle) if is_first else TimeSpan(middle, span.end)
 
 
-def latest_weekday(bound: datetime, weekday: int) -> Span:
+def latest_weekday(bound: datetime, weekday: int) -> TimeSpan:
     """Return the last such day before the day of `bound`."""
     return days_from(add_days(bound, -((bound.weekday() - weekday - 1) % 7 + 1)), 1)
 
 
-def weekday_in(week: Span, weekday: int) -> Span:
+def weekday_in(week: TimeSpan, weekday: int) -> TimeSpan:
     """Return that day of a week."""
     return days_from(add_days(week.start, (weekday - week.start.weekday()) % 7), 1)
 
 
-def latest_month(bound: datetime, month: int, count: int = 1) -> Span:
+def latest_month(bound: datetime, month: int, count: int = 1) -> TimeSpan:
     """Return the last months, from that month on, that have begun by `bound`."""
     year = bound.year - (month > bound.month)
     return months_from(bound.replace(year=year, month=month, day=1), count)
 
 
-def latest_day(bound: datetime, month: int, day: int) -> Span:
+def latest_day(bound: datetime, month: int, day: int) -> TimeSpan:
     """Return the last day of that date that has begun by `bound`.
 
     Raises:
@@ -233,7 +233,7 @@ def latest_day(bound: datetime, month: int, day: int) -> Span:
     raise ValueError(f"month {month} has no day {day}")
 
 
-def latest_monthday(bound: datetime, day: int) -> Span:
+def latest_monthday(bound: datetime, day: int) -> TimeSpan:
     """Return the last day of that number that has begun by `bound`."""
     this = midnight(bound).replace(day=1)
     for first in (add_months(this, -months) for months in range(4)):
@@ -244,7 +244,7 @@ def latest_monthday(bound: datetime, day: int) -> Span:
     raise ValueError(f"no month has a day {day}")
 
 
-def weekend_around(now: datetime, *, back_by: int) -> Span:
+def weekend_around(now: datetime, *, back_by: int) -> TimeSpan:
     """Return the weekend that began last, or one `back_by` weeks earlier."""
     saturday = add_days(now, -((now.weekday() - 5) % 7) - 7 * back_by)
     return days_from(saturday, 2)

@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MERIDIEM = re.compile(r"[ap]\.m\.?")
-_LONGEST = 40
+_MAX = 40
 _GLUE_BEFORE = "/\\@#$€£._=&"
 _GLUE_AFTER = "/\\@_="
 _DASHES = {"-", "\u2013", "\u2014"}
@@ -53,7 +53,7 @@ def _token(text: str, match: re.Match[str], gap: str) -> Token:
     if written[0].isdecimal():
         written = written.rstrip(_TRAILING)
         end = match.start() + len(written)
-    if len(written) > _LONGEST or _is_glued(text, gap, end):
+    if len(written) > _MAX or _is_glued(text, gap, end):
         return Token("", match.start(), end, OTHER)
     word = written.lower().replace("\u2019", "'")
     if _MERIDIEM.fullmatch(word):

@@ -30,7 +30,7 @@ _KINDS: Final[Mapping[str, str]] = {
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _WINDOW_CHARS: Final = 1_000
 _OVERLAP_CHARS: Final = 100
-_MOST_TOKENS: Final = 510
+_MAX_TOKENS: Final = 510
 
 
 class _Model(NamedTuple):
@@ -87,7 +87,7 @@ def _load(directory: Path) -> _Model:
             "tokenizer.json and config.json with id2label."
         ) from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(_MOST_TOKENS)
+    tokenizer.enable_truncation(_MAX_TOKENS)
     return _Model(tokenizer, session, labels)
 
 

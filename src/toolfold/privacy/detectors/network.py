@@ -15,7 +15,7 @@ _IPV6: Final = re.compile(
     rf"{_IPV6_CHARS}(?:(?<![\w:.].)|(?<=[G-Zg-z][:.].)|(?<=[G-Zg-z]\w:.)|(?<=[G-Zg-z]\w\w:.))"
     rf"{_IPV6_CHARS}{{2,}}+(?:(?:\.[0-9]{{1,3}}){{3}})?(?!\w)"
 )
-_LONGEST_IPV6: Final = 45
+_MAX_IPV6: Final = 45
 _MAC: Final = re.compile(
     r"[0-9A-Fa-f](?<![\w:-][0-9A-Fa-f])[0-9A-Fa-f]"
     r"(?:(?::[0-9A-Fa-f]{2}){5}|(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f]{4}){2})"
@@ -63,7 +63,7 @@ def _is_version(match: re.Match[str]) -> bool:
 
 def _ipv6(match: re.Match[str]) -> Span | None:
     written = match[0] if match[0].endswith("::") else match[0].removesuffix(":")
-    if len(written) > _LONGEST_IPV6 or not _is_ipv6_like(written):
+    if len(written) > _MAX_IPV6 or not _is_ipv6_like(written):
         return None
     try:
         address = IPv6Address(written)

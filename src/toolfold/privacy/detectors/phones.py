@@ -11,7 +11,7 @@ from typing import Final
 
 from toolfold.privacy.spans import Span
 
-_MOST_CHARS: Final = 40
+_MAX_CHARS: Final = 40
 # Everything that may belong to one number. Its whole length is taken once, however long it is.
 _PHRASE: Final = re.compile(
     r"[+(0-9](?<![\w+].)(?<!\w[-/][(0-9])(?<![0-9][.:][0-9])(?<![$€£].)(?<!#[0-9])"
@@ -21,7 +21,7 @@ _PHRASE: Final = re.compile(
     r"(?!\w|[.:/][0-9]|[%€$£°])",
     re.DOTALL,
 )
-_FEWEST, _USUAL, _MOST_AT_ONCE, _MOST = 7, 9, 12, 15
+_FEWEST, _USUAL, _MAX_AT_ONCE, _MAX = 7, 9, 12, 15
 
 _DATE: Final = re.compile(
     r"(?:[0-3]?[0-9][-./ ][01]?[0-9][-./ ](?:19|20)[0-9]{2}"
@@ -132,13 +132,13 @@ class _Page:
 def _is_whole(phrase: re.Match[str], page: _Page) -> bool:
     """Whether all of a phrase is one phone number."""
     written = phrase[0]
-    if not _FEWEST <= len(written) <= _MOST_CHARS:
+    if not _FEWEST <= len(written) <= _MAX_CHARS:
         return False
     if written.isdigit():
-        return len(written) <= _MOST_AT_ONCE and _is_meant(phrase, page, is_sure=False)
+        return len(written) <= _MAX_AT_ONCE and _is_meant(phrase, page, is_sure=False)
     number = written.removesuffix(phrase["extension"] or "")
     digits = len(number.translate(_NO_SIGNS))
-    if not _FEWEST <= digits <= _MOST or _DATE.fullmatch(number):
+    if not _FEWEST <= digits <= _MAX or _DATE.fullmatch(number):
         return False
     is_usual = digits >= _USUAL and _TRUNK.fullmatch(number)
     is_sure = bool(phrase["extension"] or is_usual or _SURE.fullmatch(number))

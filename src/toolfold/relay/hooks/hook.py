@@ -8,10 +8,10 @@ import os
 import sys
 import time
 
+from toolfold.relay.hooks.backends import WAYS, BackendFailed
 from toolfold.relay.hooks.log import HookLog
 from toolfold.relay.hooks.request import HookRequest
-from toolfold.relay.hooks.settings import HookWishes, is_off_in_project, read_wishes
-from toolfold.relay.hooks.ways import WAYS, Failed
+from toolfold.relay.hooks.settings import HookOptions, is_off_in_project, read_hook_options
 from toolfold.relay.wire import encode, write_all
 
 TYPE_CHECKING = False
@@ -27,8 +27,8 @@ EVENTS = {
 }
 """By our name of a hook, the client's name of the event."""
 
-LONGEST_PAYLOAD = 4 * 1024 * 1024
-_LONGEST_PROMPT = 20_000
+MAX_PAYLOAD = 4 * 1024 * 1024
+_MAX_PROMPT = 20_000
 _TOLD = ("session_id", "source", "transcript_path", "reason", "trigger")
 _CHUNK = 1024 * 1024
 _ENDING_S = 1.0
@@ -63,66 +63,68 @@ class _Hook:
 
     def run(self) -> None:
         """Serve the client on our standard input and output."""
-        wishes = read_wishes(self._environ, self._log)
-        timeout_s = wishes.timeout_of(self._name)
+        options = read_hook_options(self._environ, self._log)
+        timeout_s = options.timeout_of(self._name)
         _exit_after(timeout_s, self._log)
         payload = read_payload(self._log)
-        if not wishes.is_on(self._name):
+        if not options.is_on(self._name):
             return
         request = make_request(self._name, payload, self._environ)
         if self._name == "session-end":
-            answer = self._ask_at_the_end(request, wishes)
+            answer = self._ask_at_the_end(request, options)
         else:
-            answer = self._ask(request, wishes, _WORKING * timeout_s)
+            answer = self._ask(request, options, _WORKING * timeout_s)
         _exit_after(0, self._log)
         if output := make_output(self._name, answer):
             write_all(1, encode(output))
 
-    def _ask_at_the_end(self, request: HookRequest, wishes: HookWishes) -> "dict[str, Any]":
+    def _ask_at_the_end(self, request: HookRequest, options: HookOptions) -> "dict[str, Any]":
         """Store what is to be stored. Clients end a hook of theirs after a second or so.
 
         What takes longer goes on without us, and without anybody who waits for it.
         """
-        if wishes.ways[:1] == ["daemon"]:
+        if options.ways[:1] == ["daemon"]:
             try:
                 return self._try(
-                    "daemon", request, wishes, min(_ENDING_S, _WORKING * wishes.timeout_s)
+                    "daemon", request, options, min(_ENDING_S, _WORKING * options.timeout_s)
                 )
-            except Failed as error:
+            except BackendFailed as error:
                 self._log.failed("daemon", str(error))
         if leave_behind():
             return {}
         # A daemon that is slow to begin, or hangs, is not waited for: the store can be shared.
-        wishes.ways = [way for way in wishes.ways if way != "daemon"] or wishes.ways
+        options.ways = [way for way in options.ways if way != "daemon"] or options.ways
         if not hasattr(os, "fork"):
-            return self._ask(request, wishes, _WORKING * wishes.timeout_s)
+            return self._ask(request, options, _WORKING * options.timeout_s)
         self._began = time.monotonic()
-        return self._ask(request, wishes, max(_LATE_S, wishes.timeout_s))
+        return self._ask(request, options, max(_LATE_S, options.timeout_s))
 
-    def _ask(self, request: HookRequest, wishes: HookWishes, timeout_s: float) -> "dict[str, Any]":
+    def _ask(
+        self, request: HookRequest, options: HookOptions, timeout_s: float
+    ) -> "dict[str, Any]":
         """Return the first answer that there is; none at all is empty."""
-        for way in wishes.ways:
+        for way in options.ways:
             if not _may_ask(way, request):
                 continue
             # The others read the project's file themselves.
             if way == "server" and is_off_in_project(self._name, request.cwd, self._log):
                 return {}
             left_s = self._began + timeout_s - time.monotonic()
-            if way != wishes.ways[-1]:
+            if way != options.ways[-1]:
                 left_s *= _SHARE.get(way, 1.0)
             try:
-                return self._try(way, request, wishes, left_s)
-            except Failed as error:
+                return self._try(way, request, options, left_s)
+            except BackendFailed as error:
                 self._log.failed(way, str(error))
         return {}
 
     def _try(
-        self, way: str, request: HookRequest, wishes: HookWishes, timeout_s: float
+        self, way: str, request: HookRequest, options: HookOptions, timeout_s: float
     ) -> "dict[str, Any]":
-        answer = WAYS[way](request, wishes, timeout_s)
+        answer = WAYS[way](request, options, timeout_s)
         for remark in answer.get("remarks") or ():
             self._log.remarked(way, str(remark))
-        if wishes.metrics:
+        if options.metrics:
             self._log.served(way, time.monotonic() - self._began, answer)
         return answer
 
@@ -149,10 +151,10 @@ def read_payload(log: HookLog, source: int = 0) -> "dict[str, Any]":
     size = 0
     while chunk := os.read(source, _CHUNK):
         size += len(chunk)
-        if size <= LONGEST_PAYLOAD:
+        if size <= MAX_PAYLOAD:
             parts.append(chunk)
-    if size > LONGEST_PAYLOAD:
-        log.failed("input", f"{size:,} bytes are too many: {LONGEST_PAYLOAD:,} are read.")
+    if size > MAX_PAYLOAD:
+        log.failed("input", f"{size:,} bytes are too many: {MAX_PAYLOAD:,} are read.")
         return {}
     try:
         payload = json.loads(b"".join(parts))
@@ -169,7 +171,7 @@ def make_request(name: str, payload: "dict[str, Any]", environ: "Mapping[str, st
     """Return what is asked, with what matters of the payload and nothing else."""
     told = {key: payload[key] for key in _TOLD if isinstance(payload.get(key), str)}
     if isinstance(payload.get("prompt"), str):
-        told["prompt"] = payload["prompt"][:_LONGEST_PROMPT]
+        told["prompt"] = payload["prompt"][:_MAX_PROMPT]
     return HookRequest(hook=name, payload=told, cwd=_directory(payload.get("cwd")), environ=environ)
 
 

@@ -3,15 +3,15 @@
 import os
 import time
 
-from toolfold.relay.places import Misplaced, Places
+from toolfold.relay.paths import DaemonPaths, NoUsableDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_LONGEST_LOG_BYTES = 1_000_000
-_LONGEST_LINE = 1_000
+_MAX_LOG_BYTES = 1_000_000
+_MAX_LINE = 1_000
 
 
 class HookLog:
@@ -39,14 +39,14 @@ class HookLog:
         try:
             path = log_path(self._environ)
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            if os.path.exists(path) and os.path.getsize(path) > _LONGEST_LOG_BYTES:
+            if os.path.exists(path) and os.path.getsize(path) > _MAX_LOG_BYTES:
                 os.replace(path, f"{path}.1")
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 os.write(file, f"{_now()} {self._hook}: {_line(words)}\n".encode())
             finally:
                 os.close(file)
-        except (OSError, Misplaced):
+        except (OSError, NoUsableDirectory):
             return
 
 
@@ -56,7 +56,7 @@ def log_path(environ: "Mapping[str, str]") -> str:
     Raises:
         Misplaced: There is no place for it.
     """
-    return os.path.join(os.path.dirname(Places(environ).log), "hooks.log")
+    return os.path.join(os.path.dirname(DaemonPaths(environ).log), "hooks.log")
 
 
 def _now() -> str:
@@ -65,5 +65,5 @@ def _now() -> str:
 
 def _line(words: str) -> str:
     """Return words on one line, whatever is in them."""
-    shown = " ".join(words[:_LONGEST_LINE].split())
+    shown = " ".join(words[:_MAX_LINE].split())
     return "".join(char if char.isprintable() else "?" for char in shown)

@@ -13,8 +13,8 @@ import time
 
 from toolfold.relay.hooks.secrets import beginning_without_secrets
 from toolfold.relay.hooks.text import fenced, within
-from toolfold.relay.places import find_directories
-from toolfold.relay.wire import Lines, decode, encode, write_all
+from toolfold.relay.paths import find_directories
+from toolfold.relay.wire import LineReader, decode, encode, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolfold.relay.hooks.request import HookRequest
-    from toolfold.relay.hooks.settings import HookWishes
+    from toolfold.relay.hooks.settings import HookOptions
 
 _SEARCH = ("memory_search", "retrieve_memory", "search_memory", "recall", "search", "search_nodes")
 _STORE = ("memory_store", "store_memory", "remember", "store")
@@ -31,41 +31,43 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _PASSED_ON = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "SYSTEMROOT")
 _PROTOCOL = "2025-06-18"
 _HOW = "They come from an MCP server, whose tools say more."
-_LONGEST_QUERY = 1_000
-_LONGEST_FILE = 16_000_000
+_MAX_QUERY = 1_000
+_MAX_FILE = 16_000_000
 
 
 class ServerFailed(Exception):
     """The server was of no help; the message says why."""
 
 
-def ask(request: "HookRequest", wishes: "HookWishes", timeout_s: float) -> "dict[str, Any]":
+def ask(request: "HookRequest", options: "HookOptions", timeout_s: float) -> "dict[str, Any]":
     """Return what the server says to a hook.
 
     Raises:
         ServerFailed: It is not configured, does not answer, or has no tool for this.
     """
-    entry = _entry(wishes.server, request.environ)
+    entry = _entry(options.server, request.environ)
     with _Server(entry, request, time.monotonic() + timeout_s) as server:
         tools = server.begin()
         if request.hook in {"session-start", "prompt"}:
-            return _found(request, wishes, server.use(tools, _SEARCH, _search(request, wishes)))
+            return _found(request, options, server.use(tools, _SEARCH, _search(request, options)))
         if record := _record(request):
             server.use(tools, _STORE, record)
         return {}
 
 
-def _search(request: "HookRequest", wishes: "HookWishes") -> "dict[str, Any]":
-    prompt = beginning_without_secrets(request.payload.get("prompt", ""), _LONGEST_QUERY)
+def _search(request: "HookRequest", options: "HookOptions") -> "dict[str, Any]":
+    prompt = beginning_without_secrets(request.payload.get("prompt", ""), _MAX_QUERY)
     query = prompt or os.path.basename(request.cwd) or "project"
-    return {"query": query[:_LONGEST_QUERY], "limit": wishes.notes, "n_results": wishes.notes}
+    return {"query": query[:_MAX_QUERY], "limit": options.notes, "n_results": options.notes}
 
 
-def _found(request: "HookRequest", wishes: "HookWishes", text: str) -> "dict[str, Any]":
-    lines = within([line for line in text.splitlines() if line.strip()], wishes.budget_tokens - 120)
+def _found(request: "HookRequest", options: "HookOptions", text: str) -> "dict[str, Any]":
+    lines = within(
+        [line for line in text.splitlines() if line.strip()], options.budget_tokens - 120
+    )
     if not lines:
         return {}
-    about = f"MCP server {wishes.server}"
+    about = f"MCP server {options.server}"
     project = os.path.basename(request.cwd)
     return {"context": fenced(lines, project=project, about=about, how=_HOW)}
 
@@ -85,7 +87,7 @@ def _entry(name: str, environ: "Mapping[str, str]") -> "dict[str, Any]":
     path = os.path.join(find_directories(environ)["config"], "mcp.json")
     try:
         with open(path, "rb") as file:
-            root = json.loads(file.read(_LONGEST_FILE))
+            root = json.loads(file.read(_MAX_FILE))
     except (OSError, ValueError, RecursionError) as error:
         raise ServerFailed(f"{path} cannot be read: {error}.") from error
     servers = root.get("mcpServers", root.get("servers")) if isinstance(root, dict) else None
@@ -102,7 +104,7 @@ class _Server:
 
     def __init__(self, entry: "dict[str, Any]", request: "HookRequest", deadline: float) -> None:
         self._deadline = deadline
-        self._lines = Lines()
+        self._lines = LineReader()
         self._heard: list[bytes] = []
         self._asked = 0
         self._process = _start(entry, request)

@@ -8,7 +8,7 @@ import os
 
 from toolfold.relay.hooks.log import HookLog
 from toolfold.relay.manifest import deciding_project
-from toolfold.relay.places import find_directories
+from toolfold.relay.paths import find_directories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ PROMPT_TIMEOUT_S = 3.0
 BUDGET_TOKENS = 900
 NOTES = 8
 
-_LONGEST_TIMEOUT_S = 600.0
-_LONGEST_FILE = 1_000_000
+_MAX_TIMEOUT_S = 600.0
+_MAX_FILE = 1_000_000
 
 
-class HookWishes:
+class HookOptions:
     """What the user wants of hooks; what does not fit is logged and left as it is by default."""
 
     def __init__(self, table: "Mapping[str, Any]", log: HookLog) -> None:
@@ -53,7 +53,7 @@ class HookWishes:
             seconds = float(value)
         except (TypeError, ValueError):
             seconds = 0.0
-        if 0 < seconds <= _LONGEST_TIMEOUT_S:
+        if 0 < seconds <= _MAX_TIMEOUT_S:
             return seconds
         return float(self._default(name, value, default))
 
@@ -78,7 +78,7 @@ class HookWishes:
         return default
 
 
-def read_wishes(environ: "Mapping[str, str]", log: HookLog) -> HookWishes:
+def read_hook_options(environ: "Mapping[str, str]", log: HookLog) -> HookOptions:
     """Read the user's file, and the environment, which comes before it.
 
     Raises:
@@ -88,10 +88,10 @@ def read_wishes(environ: "Mapping[str, str]", log: HookLog) -> HookWishes:
     for name in ("timeout_s", "prompt_timeout_s", "server"):
         if (value := environ.get(f"TOOLFOLD_HOOKS_{name.upper()}")) is not None:
             table[name] = value
-    wishes = HookWishes(table, log)
+    options = HookOptions(table, log)
     if environ.get("TOOLFOLD_NO_DAEMON", "") not in {"", "0"}:
-        wishes.ways = [way for way in wishes.ways if way != "daemon"]
-    return wishes
+        options.ways = [way for way in options.ways if way != "daemon"]
+    return options
 
 
 def is_off_in_project(hook: str, cwd: str, log: HookLog) -> bool:
@@ -100,13 +100,13 @@ def is_off_in_project(hook: str, cwd: str, log: HookLog) -> bool:
     if not project:
         return False
     table = _table(os.path.join(project, ".toolfold", "config.toml"), log)
-    return not HookWishes(table, log).is_on(hook)
+    return not HookOptions(table, log).is_on(hook)
 
 
 def _table(path: str, log: HookLog) -> "dict[str, Any]":
     try:
         with open(path, "rb") as file:
-            content = file.read(_LONGEST_FILE)
+            content = file.read(_MAX_FILE)
     except FileNotFoundError:
         return {}
     except OSError as error:

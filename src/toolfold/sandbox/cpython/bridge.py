@@ -25,7 +25,7 @@ _EXCEPTIONS: Final = {
     kind.__name__: kind
     for kind in (RuntimeError, TimeoutError, TypeError, NameError, ModuleNotFoundError, ValueError)
 }
-Outcome = tuple[bool, Any]
+CallResult = tuple[bool, Any]
 """Whether a call gave a value, and the value or the exception."""
 
 
@@ -42,8 +42,8 @@ class Bridge:
         self._waiting = 0
         self.next_id = count(1).__next__
         """Returns a number for a call."""
-        self._answers: dict[int, Outcome] = {}
-        self._expecting: dict[int, Callable[[Outcome], None]] = {}
+        self._answers: dict[int, CallResult] = {}
+        self._expecting: dict[int, Callable[[CallResult], None]] = {}
         self._programs: deque[Any] = deque()
 
     def send(self, kind: int, payload: bytes = b"") -> None:
@@ -88,7 +88,7 @@ class Bridge:
             self.pump(None, lambda: bool(self._programs))
         return self._programs.popleft()
 
-    def expect(self, call_id: int, then: Callable[[Outcome], None]) -> None:
+    def expect(self, call_id: int, then: Callable[[CallResult], None]) -> None:
         """Have `then` called with the outcome of a call, in whichever thread reads it."""
         self._expecting[call_id] = then
 
@@ -99,7 +99,7 @@ class Bridge:
             return outcome
         raise outcome
 
-    def _read_until(self, call_id: int) -> Outcome | None:
+    def _read_until(self, call_id: int) -> CallResult | None:
         """Read until the answer to a call comes; None if another thread is reading."""
         if not self._reading.acquire(blocking=False):
             return None
@@ -114,7 +114,7 @@ class Bridge:
             self._reading.release()
             self.wake()
 
-    def _wait_until(self, call_id: int) -> Outcome:
+    def _wait_until(self, call_id: int) -> CallResult:
         while call_id not in self._answers:
             self.pump(None, lambda: call_id in self._answers)
         return self._answers.pop(call_id)
@@ -186,7 +186,7 @@ class Bridge:
         return received
 
 
-def _outcome(kind: int, message: Any) -> Outcome:
+def _outcome(kind: int, message: Any) -> CallResult:
     if kind == frames.ANSWER:
         return True, _unmarked(message[2]) if message[1] else message[2]
     return False, _EXCEPTIONS.get(message[1], RuntimeError)(message[2])

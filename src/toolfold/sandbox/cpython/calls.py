@@ -23,7 +23,7 @@ PROGRAM: Final = "<python-input-"
 _longest_sleep_s: Final = 1e8
 
 
-class Sites:
+class CallSites:
     """Where in guest programs calls are, and which of them are awaited."""
 
     def __init__(self) -> None:
@@ -59,10 +59,10 @@ def line_of(frame: types.FrameType | None, program: str) -> int:
     return frame.f_lineno if frame is not None else 0
 
 
-class Caller:
+class HostFunctions:
     """Makes functions whose calls the host answers."""
 
-    def __init__(self, bridge: Bridge, sites: Sites, budget: ValueBudget) -> None:
+    def __init__(self, bridge: Bridge, sites: CallSites, budget: ValueBudget) -> None:
         self._bridge = bridge
         self._sites = sites
         self.budget = budget
@@ -151,7 +151,7 @@ asyncio_sleep = asyncio.sleep
 class ToolModules:
     """Finds the modules that the host has, and asks for their functions when they are imported."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: HostFunctions) -> None:
         self.names: set[str] = set()
         self._caller = caller
 
@@ -169,7 +169,7 @@ class ToolModules:
             setattr(module, function, self._caller.function(f"{name}.{function}"))
 
 
-def offer(caller: Caller, modules: Sequence[str], names: Sequence[str]) -> None:
+def offer(caller: HostFunctions, modules: Sequence[str], names: Sequence[str]) -> None:
     """Let guest code import `modules` and call `names`, besides what it could so far."""
     finder = next((each for each in sys.meta_path if isinstance(each, ToolModules)), None)
     if finder is None:
@@ -181,7 +181,7 @@ def offer(caller: Caller, modules: Sequence[str], names: Sequence[str]) -> None:
             setattr(builtins, name, caller.function(name))
 
 
-def install(caller: Caller) -> None:
+def install(caller: HostFunctions) -> None:
     """Let the host sleep for guest code."""
     time.sleep = caller.sleep
     asyncio.sleep = asyncio.tasks.sleep = caller.sleep_awaited

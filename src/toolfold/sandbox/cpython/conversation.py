@@ -16,10 +16,10 @@ from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.calls import PROGRAM
-from toolfold.sandbox.cpython.filing import Filing, Question
+from toolfold.sandbox.cpython.file_requests import FileRequest, FileService
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
 from toolfold.sandbox.cpython.guestclock import GuestClock
-from toolfold.sandbox.cpython.link import Link
+from toolfold.sandbox.cpython.link import GuestLink
 from toolfold.sandbox.cpython.pool import Guest
 from toolfold.sandbox.failures import (
     CRASHED,
@@ -28,7 +28,7 @@ from toolfold.sandbox.failures import (
     too_long,
     too_much,
 )
-from toolfold.sandbox.sandbox import Failure, GuestCall, GuestOutcome, Modules
+from toolfold.sandbox.sandbox import GuestCall, GuestFailure, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
 _log = logging.getLogger(__name__)
@@ -40,12 +40,12 @@ _ASKED_BYTES: Final = 64 << 20  # to be written, by all its threads together
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class HostOffer:
     """What the host offers to the programs of a session."""
 
     modules: Modules
     names: frozenset[str]
-    filing: Filing | None
+    file_service: FileService | None
     """Answers what is asked of files."""
     imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The functions of the modules that were imported so far."""
@@ -60,15 +60,15 @@ class Offer:
         return self.imported.get(module)
 
 
-class Conversation:
+class GuestConversation:
     """Takes what a guest says while it runs one program."""
 
     def __init__(
         self,
         guest: Guest,
-        link: Link,
+        link: GuestLink,
         limits: Limits,
-        offer: Offer,
+        offer: HostOffer,
         post: Callable[[int, bytes, bool, int], None],
     ) -> None:
         self.ended = anyio.Event()
@@ -89,12 +89,12 @@ class Conversation:
         self._calls = 0
         self._besides = 0
         self._late_bytes = 0
-        self._questions: deque[tuple[int, Question]] = deque()
+        self._questions: deque[tuple[int, FileRequest]] = deque()
         self._asked_bytes = 0
         self._sleeping = 0
         self._slept_s = 0.0
         self._end: bytes | None = None
-        self._stop: Failure | None = None
+        self._stop: GuestFailure | None = None
         self._output = _Output(limits.output_bytes)
         self._clock = GuestClock(guest, limits.guest_time_s, self._out_of_time)
         self._takes: dict[int, Callable[[bytes], None]] = {
@@ -129,7 +129,7 @@ class Conversation:
         """Whether the run was ended from here, rather than by the code itself."""
         return self._stop is not None
 
-    def stop(self, reason: Failure) -> None:
+    def stop(self, reason: GuestFailure) -> None:
         """End the guest. The first reason holds."""
         if not self._has_ended:
             self._stop = reason
@@ -174,10 +174,10 @@ class Conversation:
             self._stop_soon(_breached(str(breach)))
         except ValueRejected as error:
             message = f"A call was not made. {error}"
-            self._stop_soon(Failure(kind="value", message=message, line=self.line(line)))
+            self._stop_soon(GuestFailure(kind="value", message=message, line=self.line(line)))
         return None
 
-    def _stop_soon(self, reason: Failure) -> None:
+    def _stop_soon(self, reason: GuestFailure) -> None:
         """As `stop`, from any thread."""
         self._loop.call_soon_threadsafe(self.stop, reason)
 
@@ -224,7 +224,7 @@ class Conversation:
         self._calls += 1
         if self._calls > self._limits.calls:
             message = f"The run made more than {self._limits.calls:,} tool calls."
-            self.stop(Failure(kind="calls", message=message, line=self.line(line)))
+            self.stop(GuestFailure(kind="calls", message=message, line=self.line(line)))
             return
         self._clock.wait()
         self._post(call_id, payload[CALL_HEAD.size :], bool(is_awaited), line)
@@ -241,10 +241,10 @@ class Conversation:
     def _take_file(self, payload: bytes) -> None:
         head, content = frames.split_question(payload)
         call_id, what, path, target, offset, size = self._asked(head, int, str, str, str, int, int)
-        question = Question(what, path, target, offset, size, content)
-        if self._offer.filing is None:
+        question = FileRequest(what, path, target, offset, size, content)
+        if self._offer.file_service is None:
             raise FrameBreach("a question about files, of which there are none")
-        self._offer.filing.check(question)
+        self._offer.file_service.check(question)
         self._questions.append((call_id, question))
         self._asked_bytes += len(content)
         if len(self._questions) > _QUESTIONS or self._asked_bytes > _ASKED_BYTES:
@@ -257,9 +257,9 @@ class Conversation:
 
         The clock of the guest goes on meanwhile, because it is for the guest that we work.
         """
-        assert self._offer.filing is not None  # noqa: S101
+        assert self._offer.file_service is not None  # noqa: S101
         _, question = self._questions[0]
-        answering = self._loop.run_in_executor(None, self._offer.filing.answer, question)
+        answering = self._loop.run_in_executor(None, self._offer.file_service.answer, question)
         answering.add_done_callback(self._give_answer)
 
     def _give_answer(self, answering: "asyncio.Future[Any]") -> None:
@@ -312,13 +312,13 @@ class Conversation:
 
     def _take_refusal(self, payload: bytes) -> None:
         message, line = read_shape(payload, str, int, nodes=_SLACK_NODES)
-        self.stop(Failure(kind="value", message=message, line=self.line(line)))
+        self.stop(GuestFailure(kind="value", message=message, line=self.line(line)))
 
     def _take_end(self, payload: bytes) -> None:
         self._end = payload
         self._finish()
 
-    def _read_end(self, payload: bytes) -> tuple[Json, Failure | None, int]:
+    def _read_end(self, payload: bytes) -> tuple[Json, GuestFailure | None, int]:
         nodes = self._budget.nodes + _SLACK_NODES
         kinds = (object, (list, type(None)), int)
         try:
@@ -329,16 +329,16 @@ class Conversation:
             return None, _breached(str(breach)), 0
         except ValueRejected as error:
             message = f"The value of the last line cannot be shown. {error}"
-            return None, Failure(kind="value", message=message), 0
+            return None, GuestFailure(kind="value", message=message), 0
 
-    def _failure(self, told: list[Any] | None) -> Failure | None:
+    def _failure(self, told: list[Any] | None) -> GuestFailure | None:
         if told is None:
             return None
         match told:
             case ["memory", str(), str(), int(line)]:
                 return replace(too_much(self._limits), line=self.line(line))
             case ["error" | "value" as kind, str(message), str(traceback), int(line)]:
-                return Failure(
+                return GuestFailure(
                     kind=kind,
                     message=message[:MESSAGE_CHARS],
                     traceback=traceback[-TRACEBACK_CHARS:],
@@ -357,7 +357,7 @@ class Conversation:
     def _lost(self) -> None:
         self._end_guest(CRASHED)
 
-    def _end_guest(self, reason: Failure) -> None:
+    def _end_guest(self, reason: GuestFailure) -> None:
         if self._has_ended:  # between two programs: the next finds the link closed
             self._link.close()
             self._guest.kill()
@@ -373,8 +373,8 @@ class Conversation:
         self.ended.set()
 
 
-def _breached(why: str) -> Failure:
-    return Failure(
+def _breached(why: str) -> GuestFailure:
+    return GuestFailure(
         kind="crash",
         message=f"The process that ran the code broke the protocol ({why}) and was ended. "
         "The next run starts afresh.",

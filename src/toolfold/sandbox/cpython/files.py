@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final
 
-from toolfold.sandbox.cpython.hostfile import Host, opened
-from toolfold.sandbox.cpython.scanning import Entry, Scan
+from toolfold.sandbox.cpython.hostfile import FileHost, opened
+from toolfold.sandbox.cpython.scandir import Scan, ScanEntry
 
 _START: Final = "/workspace"
 _ROOTS: Final = (_START, "/servers")
@@ -29,7 +29,7 @@ _REFUSED: Final = (
 )
 
 
-def install(host: Host) -> None:
+def install(host: FileHost) -> None:
     """Have the functions that take paths ask the host for what is its own."""
     files = _Files(host)
     wrapped = files.wrapped
@@ -63,7 +63,7 @@ def install(host: Host) -> None:
 class _Files:
     """Functions as the host does them. Each takes a path that is the host's."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: FileHost) -> None:
         self._host = host
         self._cwd: str | None = _START
         self._real_cwd = os.getcwd
@@ -88,7 +88,9 @@ class _Files:
 
     def scandir(self, path: str) -> Scan:
         found = self._host.ask("entries", path)
-        return Scan([Entry(path, name, _result(f"{path}/{name}", *each)) for name, *each in found])
+        return Scan(
+            [ScanEntry(path, name, _result(f"{path}/{name}", *each)) for name, *each in found]
+        )
 
     def stat(self, path: str, **_: Any) -> os.stat_result:
         return _result(path, *self._host.ask("stat", path))

@@ -26,9 +26,9 @@ from typing import Any, Final
 from toolfold.errors import ValueRejected
 from toolfold.sandbox.cpython import calls, files, frames
 from toolfold.sandbox.cpython.bridge import Bridge
-from toolfold.sandbox.cpython.calls import PROGRAM, Caller, Sites
+from toolfold.sandbox.cpython.calls import PROGRAM, CallSites, HostFunctions
 from toolfold.sandbox.cpython.frames import write_json
-from toolfold.sandbox.cpython.hostfile import Host
+from toolfold.sandbox.cpython.hostfile import FileHost
 from toolfold.sandbox.cpython.loop import GuestLoop, run
 from toolfold.sandbox.cpython.plain import to_show
 from toolfold.sandbox.values import ValueBudget
@@ -38,7 +38,7 @@ _MESSAGE_CHARS: Final = 4_000
 _TRACEBACK_CHARS: Final = 8_000
 _FRAMES: Final = 30  # how deep our own functions are below the program's first line
 
-Failure = tuple[str, str, str, int]
+GuestError = tuple[str, str, str, int]
 """Kind, message, traceback, line."""
 
 
@@ -77,10 +77,10 @@ class _Guest:
         asyncio.set_event_loop(self._loop)
         asyncio.run = run
         self._budget = ValueBudget(nodes=1_000, depth=10, size_bytes=10_000)
-        self._sites = Sites()
+        self._sites = CallSites()
         self._output = _Output(bridge)
-        self._caller = Caller(bridge, self._sites, self._budget)
-        self._host: Host | None = None
+        self._caller = HostFunctions(bridge, self._sites, self._budget)
+        self._host: FileHost | None = None
         self._reserve = bytearray(1 << 20)
         self._main = types.ModuleType("__main__")
         for name in ("exit", "quit"):
@@ -106,7 +106,7 @@ class _Guest:
         self._output.limit = told["output_bytes"]
         calls.install(self._caller)
         if told["has_files"]:
-            self._host = Host(self._caller.ask_file)
+            self._host = FileHost(self._caller.ask_file)
             files.install(self._host)
         self._main = sys.modules["__main__"] = types.ModuleType("__main__")
         self._main.__builtins__ = builtins  # type: ignore[attr-defined]
@@ -262,7 +262,7 @@ class _Output(io.RawIOBase):
         return len(content)
 
 
-def _failure(error: BaseException, file_name: str) -> Failure:
+def _failure(error: BaseException, file_name: str) -> GuestError:
     kind = "memory" if isinstance(error, MemoryError) else "error"
     try:
         told = traceback.TracebackException.from_exception(error, compact=True)

@@ -16,7 +16,7 @@ Send = Callable[[str, str, str, int, int, bytes], Any]
 """What, path, target, offset, size and content of a question; returns an errno and an answer."""
 
 
-class Host:
+class FileHost:
     """Asks the host, and has files written out when a program ends.
 
     The collector of garbage may close a file while a question is under way, so what it wants to
@@ -76,7 +76,7 @@ class Host:
 class HostFile(io.RawIOBase):
     """Reads and writes slices at a position."""
 
-    def __init__(self, host: Host, path: str, mode: str) -> None:
+    def __init__(self, host: FileHost, path: str, mode: str) -> None:
         self.name = path
         self.mode = mode
         self._host = host
@@ -178,7 +178,7 @@ class HostFile(io.RawIOBase):
 
 
 def opened(  # noqa: PLR0913  # as Python has it
-    host: Host,
+    host: FileHost,
     path: str,
     mode: str = "r",
     buffering: int = -1,

@@ -14,7 +14,7 @@ _CHUNK: Final = 65_536
 _BACKLOG_BYTES: Final = 4 << 20
 
 
-class Link:
+class GuestLink:
     """Frames from and to a guest. Whoever does not read what it is sent is not read either."""
 
     def __init__(self, guest: Guest, *, value_bytes: int) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from toolfold.sandbox.cpython.bridge import Bridge, Outcome
+from toolfold.sandbox.cpython.bridge import Bridge, CallResult
 
 
 class GuestLoop(base_events.BaseEventLoop):
@@ -68,7 +68,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
     """A call whose value is awaited. It is under way already; a task can be made of it."""
 
     def __init__(self, bridge: Bridge, call_id: int) -> None:
-        self._outcome: Outcome | None = None
+        self._outcome: CallResult | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._steps: Generator[Any, Any, Any] | None = None
         bridge.expect(call_id, self._settle)
@@ -84,7 +84,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
             return outcome
         raise outcome
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _settle(self, outcome: CallResult) -> None:
         self._outcome = outcome
         for waiter in self._waiters:
             loop = waiter.get_loop()

@@ -21,10 +21,10 @@ from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError
 from toolfold.sandbox.cpython import frames
-from toolfold.sandbox.cpython.conversation import Conversation, Offer
-from toolfold.sandbox.cpython.filing import Filing
+from toolfold.sandbox.cpython.conversation import GuestConversation, HostOffer
+from toolfold.sandbox.cpython.file_requests import FileService
 from toolfold.sandbox.cpython.kernel import missing_walls
-from toolfold.sandbox.cpython.link import Link
+from toolfold.sandbox.cpython.link import GuestLink
 from toolfold.sandbox.cpython.pool import (
     Guest,
     GuestPool,
@@ -42,15 +42,15 @@ from toolfold.sandbox.failures import (
     out_of_time,
 )
 from toolfold.sandbox.sandbox import (
-    ANEW,
-    Beginning,
-    Failure,
+    FRESH,
+    GuestFailure,
     GuestFiles,
     GuestOutcome,
     Modules,
     OnCall,
     Program,
-    State,
+    SessionStart,
+    SessionState,
 )
 
 LEVELS: Final[tuple[Level, ...]] = ("namespaces", "landlock")
@@ -121,7 +121,7 @@ class CPythonSandbox:
         names: frozenset[str],
         *,
         files: GuestFiles | None = None,
-        beginning: Beginning = ANEW,
+        session_start: SessionStart = FRESH,
     ) -> AsyncIterator["CPythonSession"]:
         """Open a session in a process of its own, waiting for a free place.
 
@@ -130,12 +130,12 @@ class CPythonSandbox:
             StateLost: The process with the state is gone.
         """
         async with self._places:
-            filing = Filing(files) if files else None
-            offer = Offer(modules, names, filing)
-            if beginning.state is None:
+            file_service = FileService(files) if files else None
+            offer = HostOffer(modules, names, file_service)
+            if session_start.state is None:
                 session = CPythonSession(await self._guest(), self._limits, offer)
             else:
-                session = _taken(beginning.state).go_on(offer)
+                session = _taken(session_start.state).go_on(offer)
             try:
                 yield session
             finally:
@@ -154,11 +154,11 @@ class CPythonSandbox:
 class CPythonSession:
     """One process's state. Programs run in it one after the other."""
 
-    def __init__(self, guest: Guest, limits: Limits, offer: Offer) -> None:
+    def __init__(self, guest: Guest, limits: Limits, offer: HostOffer) -> None:
         self.guest = guest
         self._limits = limits
         self._offer = offer
-        self._link = Link(guest, value_bytes=limits.value_bytes)
+        self._link = GuestLink(guest, value_bytes=limits.value_bytes)
         self._link.send(frames.write_message(frames.OPEN, self._opening()))
         self._programs = 0
         self._is_over = False
@@ -176,7 +176,7 @@ class CPythonSession:
                 "depth": limits.value_depth,
                 "size_bytes": limits.value_bytes,
             },
-            "has_files": self._offer.filing is not None,
+            "has_files": self._offer.file_service is not None,
         }
 
     def close(self) -> None:
@@ -196,25 +196,29 @@ class CPythonSession:
         clock = clock or PausableClock(self._limits.wall_time_s)
         self._is_over = True  # unless all goes well
         async with anyio.create_task_group() as calls:
-            switchboard = _Switchboard(calls, on_call, self._link)
-            talk = Conversation(self.guest, self._link, self._limits, self._offer, switchboard.post)
+            dispatcher = _CallDispatcher(calls, on_call, self._link)
+            conversation = GuestConversation(
+                self.guest, self._link, self._limits, self._offer, dispatcher.post
+            )
             offered = (list(self._offer.modules), list(self._offer.names))
-            talk.begin(self._programs, program.source, program.awaited, offered)
+            conversation.begin(self._programs, program.source, program.awaited, offered)
             self._programs += 1
             try:
-                await _until_end(talk, switchboard, clock)
+                await _until_end(conversation, dispatcher, clock)
             finally:
                 with anyio.CancelScope(shield=True):
                     await self.settle()
             # What the code began and did not wait for has the rest of the wall time.
-            if talk.was_stopped:
+            if conversation.was_stopped:
                 calls.cancel_scope.deadline = -math.inf
             else:
                 clock.attach(calls.cancel_scope)
             outcome = (
-                await anyio.to_thread.run_sync(talk.outcome) if talk.is_large else talk.outcome()
+                await anyio.to_thread.run_sync(conversation.outcome)
+                if conversation.is_large
+                else conversation.outcome()
             )
-        self._is_over = talk.was_stopped or ends_session(outcome.failure)
+        self._is_over = conversation.was_stopped or ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
@@ -222,8 +226,8 @@ class CPythonSession:
 
     async def settle(self) -> None:
         """Finish files; see `Session.settle`."""
-        if self._offer.filing is not None and self._offer.filing.is_writing:
-            await anyio.to_thread.run_sync(self._offer.filing.finish)
+        if self._offer.file_service is not None and self._offer.file_service.is_writing:
+            await anyio.to_thread.run_sync(self._offer.file_service.finish)
 
     async def leave(self) -> "CPythonSession | None":
         """Let the process wait, standing still, and return it; see `Session.leave`."""
@@ -238,7 +242,7 @@ class CPythonSession:
         """Whether its process has not ended."""
         return self._link.is_open and self.guest.is_alive
 
-    def go_on(self, offer: Offer) -> "CPythonSession":
+    def go_on(self, offer: HostOffer) -> "CPythonSession":
         """Go on with what this session left, with another offer of the host."""
         offer.imported.update(self._offer.imported)
         offer.paths.update(self._offer.paths)
@@ -248,25 +252,27 @@ class CPythonSession:
         return self
 
 
-def _taken(state: State) -> CPythonSession:
+def _taken(state: SessionState) -> CPythonSession:
     if not isinstance(state, CPythonSession) or not state.is_parked or not state.is_alive:
         raise StateLost("The process that held them has ended.")
     return state
 
 
-async def _until_end(talk: Conversation, switchboard: "_Switchboard", clock: PausableClock) -> None:
+async def _until_end(
+    conversation: GuestConversation, dispatcher: "_CallDispatcher", clock: PausableClock
+) -> None:
     """Serve a program until it ends, the wall clock runs out, or the caller is cancelled."""
     try:
         with clock.limiting() as time_limit:
-            async with switchboard.serving(talk):
-                await talk.ended.wait()
+            async with dispatcher.serving(conversation):
+                await conversation.ended.wait()
         if time_limit.cancelled_caught:
-            talk.stop(out_of_time(clock.limit_s))
+            conversation.stop(out_of_time(clock.limit_s))
     finally:
-        talk.stop(Failure(kind="cancelled", message="The run was cancelled."))
+        conversation.stop(GuestFailure(kind="cancelled", message="The run was cancelled."))
 
 
-class _Switchboard:
+class _CallDispatcher:
     """Has the calls of a program answered.
 
     One task serves plain calls, of which there is one at a time unless the guest has threads: a
@@ -274,7 +280,7 @@ class _Switchboard:
     those of threads. Who has very much under way is not heard until some of it is answered.
     """
 
-    def __init__(self, tasks: TaskGroup, on_call: OnCall, link: Link) -> None:
+    def __init__(self, tasks: TaskGroup, on_call: OnCall, link: GuestLink) -> None:
         self._tasks = tasks
         self._on_call = on_call
         self._link = link
@@ -283,7 +289,7 @@ class _Switchboard:
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.Future[None] | None = None
         self._at_once = anyio.CapacityLimiter(_CALLS_AT_ONCE)
-        self._talk: Conversation | None = None
+        self._conversation: GuestConversation | None = None
 
     def post(self, call_id: int, payload: bytes, is_awaited: bool, line: int) -> None:
         """Take a call."""
@@ -299,9 +305,9 @@ class _Switchboard:
         self._link.hold(self._held_bytes > _HELD_BYTES)
 
     @asynccontextmanager
-    async def serving(self, talk: Conversation) -> AsyncIterator[None]:
+    async def serving(self, conversation: GuestConversation) -> AsyncIterator[None]:
         """Answer plain calls for the length of this context."""
-        self._talk = talk
+        self._conversation = conversation
         async with anyio.create_task_group() as server:
             server.start_soon(self._serve_plain_calls)
             yield
@@ -321,22 +327,24 @@ class _Switchboard:
 
     async def _answer(self, call_id: int, payload: bytes, line: int) -> None:
         """Answer one call. Whatever happens, the guest that waits for it hears of it."""
-        talk = self._talk
-        assert talk is not None  # noqa: S101
+        conversation = self._conversation
+        assert conversation is not None  # noqa: S101
         if len(payload) > frames.LARGE_BYTES:
-            call = await anyio.to_thread.run_sync(talk.call_of, payload, line)
+            call = await anyio.to_thread.run_sync(conversation.call_of, payload, line)
         else:
-            call = talk.call_of(payload, line)
+            call = conversation.call_of(payload, line)
         if call is None:
             return  # the run is over
         try:
             value = await self._on_call(call)
         except RunError as error:
             kind = failure_kind(error)
-            talk.stop(Failure(kind=kind, message=str(error), line=talk.line(line)))
+            conversation.stop(
+                GuestFailure(kind=kind, message=str(error), line=conversation.line(line))
+            )
         except ToolfoldError as error:
-            talk.fail(call_id, guest_exception(error), str(error))
+            conversation.fail(call_id, guest_exception(error), str(error))
         else:
-            talk.answer(call_id, value)
+            conversation.answer(call_id, value)
         finally:
             self._hold(-len(payload))

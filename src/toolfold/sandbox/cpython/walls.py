@@ -38,7 +38,7 @@ LIMITS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class VisibleFiles:
     """What a guest may see of the disk."""
 
     library: str
@@ -56,7 +56,7 @@ class Place:
 class Walls:
     """Raised once around the zygote, then around each guest."""
 
-    def __init__(self, place: Place, *, namespaces: bool) -> None:
+    def __init__(self, place: VisibleFiles, *, namespaces: bool) -> None:
         self._place = place
         self._namespaces = namespaces
         self._proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -21,7 +21,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from typing import Any, Final, NoReturn
 
 from toolfold.sandbox.cpython import frames, guest, kernel
-from toolfold.sandbox.cpython.walls import Place, Walls
+from toolfold.sandbox.cpython.walls import VisibleFiles, Walls
 
 _COMMON: Final = (
     "ast asyncio base64 bisect calendar cmath collections concurrent.futures contextlib "
@@ -66,7 +66,7 @@ def _prepare(told: dict[str, Any]) -> "_Spawner":
     kernel.use_one_arena()
     threading.stack_size(_STACK_BYTES)
     packages = _Packages(told["packages"])
-    place = Place(library=os.path.dirname(os.__file__), packages=tuple(packages.directories))
+    place = VisibleFiles(library=os.path.dirname(os.__file__), packages=tuple(packages.directories))
     walls = Walls(place, namespaces=told["namespaces"])
     _import_all(place, everything=not _others_can_read(place.library))
     packages.load()
@@ -114,7 +114,7 @@ class _Packages:
                     _try_import(f"{name}.{module}")
 
 
-def _import_all(place: Place, *, everything: bool) -> None:
+def _import_all(place: VisibleFiles, *, everything: bool) -> None:
     for name in _COMMON.split():
         _try_import(name)
     _import_machine_code(os.path.join(place.library, "lib-dynload"), "")
@@ -188,12 +188,12 @@ class _Spawner:
             bridge = self._walls.enclose(bridge, cpu_s=self._cpu_s)
             guest.serve(bridge, base_bytes=self._size)
         except BaseException as error:  # noqa: BLE001  # no wall, no guest
-            _tell(f"{type(error).__name__}: {error}", bridge)
+            _report(f"{type(error).__name__}: {error}", bridge)
         finally:
             os._exit(1)
 
 
-def _tell(why: str, bridge: int) -> None:
+def _report(why: str, bridge: int) -> None:
     """Say why there is no guest, over the bridge, which may have been moved already."""
     told = frames.frame(frames.BROKEN, why.encode()[:4_000])
     for descriptor in (bridge, 3):

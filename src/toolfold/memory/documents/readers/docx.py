@@ -7,7 +7,7 @@ from typing import Final
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
-from toolfold.memory.documents.blocks import Blocks, Read, Unreadable
+from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
 
 # A page of text takes some 50 kB of XML.
 MAX_PART_BYTES: Final = 128 * 1024 * 1024
@@ -20,7 +20,7 @@ _BREAKS: Final = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _ENCRYPTED: Final = 0x1
 
 
-def read_docx(content: bytes) -> Read:
+def read_docx(content: bytes) -> DocumentContent:
     """Return headings and paragraphs, rows of tables as one paragraph; footnotes come last.
 
     Raises:
@@ -34,7 +34,7 @@ def read_docx(content: bytes) -> Read:
             for name in _PARTS:
                 if name in names:
                     _parse(_part(archive, name), body)
-            return Read(body.blocks.found, _title(archive) or body.title)
+            return DocumentContent(body.blocks.found, _title(archive) or body.title)
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise Unreadable(f"It is damaged, or only a part of a document: {error}.") from error
 

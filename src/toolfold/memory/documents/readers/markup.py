@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from typing import Final
 
-from toolfold.memory.documents.blocks import Blocks, Read
+from toolfold.memory.documents.blocks import Blocks, DocumentContent
 from toolfold.memory.documents.kinds import decoded
 
 _SILENT: Final = {"script", "style", "template", "noscript", "svg", "head", "select"}
@@ -19,13 +19,13 @@ _CHARSET_BYTES: Final = 2048
 _SPACE: Final = re.compile(r"\s+")
 
 
-def read_html(content: bytes) -> Read:
+def read_html(content: bytes) -> DocumentContent:
     """Return headings and blocks of text, without scripts, styles and what else is not shown."""
     parser = _Parser()
     parser.feed(_decoded(content))
     parser.close()
     parser.end_block()
-    return Read(parser.blocks.found, " ".join(parser.title.split()))
+    return DocumentContent(parser.blocks.found, " ".join(parser.title.split()))
 
 
 def _decoded(content: bytes) -> str:

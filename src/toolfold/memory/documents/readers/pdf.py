@@ -6,7 +6,7 @@ from typing import Final
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
-from toolfold.memory.documents.blocks import Blocks, Read, Unreadable
+from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
 
 MAX_PAGES: Final = 20_000
 _MAX_HEADINGS: Final = 20_000
@@ -17,7 +17,7 @@ _END_BYTES: Final = 4096
 _SOFT_HYPHENS: Final = ("\x02\n", "\ufffe\n", "\u00ad\n")
 
 
-def read_pdf(content: bytes) -> Read:
+def read_pdf(content: bytes) -> DocumentContent:
     """Return the text of each page, under the headings of the outline if there is one.
 
     Raises:
@@ -34,7 +34,7 @@ def read_pdf(content: bytes) -> Read:
         raise Unreadable(f"It is damaged: {error}") from error
 
 
-def _read(document: "pdfium.PdfDocument") -> Read:
+def _read(document: "pdfium.PdfDocument") -> DocumentContent:
     pages = len(document)
     if pages > MAX_PAGES:
         raise Unreadable(f"It has {pages:,} pages, and {MAX_PAGES:,} are the most. Split it.")
@@ -45,7 +45,7 @@ def _read(document: "pdfium.PdfDocument") -> Read:
     if not any(not block.level for block in blocks.found):
         raise Unreadable(f"No text is on its {pages} pages: they may be pictures of text.")
     title = document.get_metadata_value("Title")
-    return Read(blocks.found, " ".join(str(title).split()), pages)
+    return DocumentContent(blocks.found, " ".join(str(title).split()), pages)
 
 
 def _page_text(document: "pdfium.PdfDocument", number: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, Final
 
-from toolfold.memory.documents.blocks import Blocks, Read, Unreadable
+from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
 from toolfold.memory.documents.kinds import decoded
 
 _SNIFFED_CHARS: Final = 16_384
@@ -14,7 +14,7 @@ _MAX_FIELD_CHARS: Final = 1_000_000
 _MAX_NAME_CHARS: Final = 100
 
 
-def read_csv(content: bytes) -> Read:
+def read_csv(content: bytes) -> DocumentContent:
     """Return each row as `column: value; column: value`, by the names in the first.
 
     Raises:
@@ -34,7 +34,7 @@ def read_csv(content: bytes) -> Read:
         raise Unreadable(f"It is not CSV: {error}.") from error
     if is_all:
         blocks.add("; ".join(names))
-    return Read(blocks.found)
+    return DocumentContent(blocks.found)
 
 
 def _dialect(text: str) -> type[csv.Dialect]:
@@ -57,7 +57,7 @@ def _row(names: list[str], row: list[str]) -> str:
     return "; ".join(said) + "\n"
 
 
-def read_json(content: bytes) -> Read:
+def read_json(content: bytes) -> DocumentContent:
     """Return each value with the way to it: `servers[0].name: main`. JSON lines are read too.
 
     Raises:
@@ -69,7 +69,7 @@ def read_json(content: bytes) -> Read:
         for number, element in elements:
             start = "" if number is None else f"[{number}]"
             blocks.add("".join(f"{line}\n" for line in _lines(element, start)))
-    return Read(blocks.found)
+    return DocumentContent(blocks.found)
 
 
 def _documents(text: str) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from toolfold.memory.documents.blocks import MAX_HEADING_CHARS, Blocks, Read
+from toolfold.memory.documents.blocks import MAX_HEADING_CHARS, Blocks, DocumentContent
 from toolfold.memory.documents.kinds import decoded
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
@@ -12,14 +12,14 @@ _UNDERLINE: Final = re.compile(r"([=\-~^\"#*+])\1{2,}\s*$")
 _TITLE: Final = re.compile(r"title:\s*(.+)", re.IGNORECASE)
 
 
-def read_text(content: bytes) -> Read:
+def read_text(content: bytes) -> DocumentContent:
     """Return the paragraphs of a text. Lines that are underlined are headings, as in reST."""
     blocks = Blocks()
     pages = decoded(content).split("\f")
     levels: dict[str, int] = {}
     for number, page in enumerate(pages, start=1):
         _read_paragraphs(page, blocks, levels, number if len(pages) > 1 else None)
-    return Read(blocks.found, pages=len(pages) if len(pages) > 1 else None)
+    return DocumentContent(blocks.found, pages=len(pages) if len(pages) > 1 else None)
 
 
 def _read_paragraphs(text: str, blocks: Blocks, levels: dict[str, int], page: int | None) -> None:
@@ -44,7 +44,7 @@ def _is_underline(line: str, *, below: str) -> bool:
     )
 
 
-def read_markdown(content: bytes) -> Read:
+def read_markdown(content: bytes) -> DocumentContent:
     """Return headings and paragraphs. What stands in a fence is one block, whatever it holds."""
     lines = decoded(content).splitlines()
     title, start = _front_matter(lines)
@@ -53,7 +53,7 @@ def read_markdown(content: bytes) -> Read:
         blocks.add("\n".join(lines[1 : start - 1]))
     _read_markdown(lines[start:], blocks)
     first = next((block.text for block in blocks.found if block.level == 1), "")
-    return Read(blocks.found, title or first)
+    return DocumentContent(blocks.found, title or first)
 
 
 def _read_markdown(lines: list[str], blocks: Blocks) -> None:

@@ -1,0 +1,119 @@
+"""`toolfold approve` and `toolfold reject`: what only the user decides, at a terminal."""
+
+import dataclasses
+import json
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from toolfold.config.config import Config
+from toolfold.config.faults import shown
+from toolfold.entrypoints.commands.options import config_of, config_of_run
+from toolfold.errors import ConfigError
+from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
+from toolfold.execution.trust.approvals import (
+    Approval,
+    Approvals,
+    approvals_of,
+    decided,
+    scope_of,
+)
+from toolfold.journal.decisions import DecidedAction
+from toolfold.journal.journal import journal_of
+from toolfold.journal.runs import Origin
+
+if TYPE_CHECKING:
+    from toolfold.app import App
+
+_SHOWN_CHARS = 500
+
+
+def approve(arguments: Namespace) -> int:
+    """List what waits, or approve it and go on with the run."""
+    config = config_of(arguments)
+    approvals = approvals_of(config)
+    if arguments.run is None:
+        return _list(arguments, approvals)
+    if not 1 <= arguments.most <= MAX_APPROVED_CALLS:
+        raise ConfigError(
+            f"--most takes a number from 1 to {MAX_APPROVED_CALLS}, not {arguments.most}."
+        )
+    approval = approvals.find(arguments.run)
+    run_config = config_of_run(arguments, config, project=approval.project, client=approval.client)
+    _describe(approval)
+    if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
+        print("Nothing was decided.")
+        return 1
+    approvals.decide(approval.id, "approved", most=arguments.most, by="a terminal")
+    _write_down(config, approval, "approved")
+    if arguments.always:
+        approvals.allow_always(scope_of(run_config.namespace, approval.client), approval.tool)
+    journal = journal_of(config)
+    if approval.waits_alive and journal.is_under_way(journal.find(approval.attempt)):
+        print("Approved. The run goes on where it waits.")
+        return 0
+    return _continue_run(arguments, run_config, approval)
+
+
+def _continue_run(arguments: Namespace, config: Config, approval: Approval) -> int:
+    from toolfold.entrypoints.commands import local  # heavy, and only this needs it
+
+    async def action(app: "App") -> int:
+        origin = Origin(client=approval.client, project=approval.project)
+        result = await app.runtime.resume(approval.attempt, origin=origin)
+        return local.print_result(arguments, result)
+
+    return local.with_app(config, action)
+
+
+def reject(arguments: Namespace) -> int:
+    """Refuse what a run wants to do."""
+    config = config_of(arguments)
+    approvals = approvals_of(config)
+    approval = approvals.find(arguments.run)
+    _describe(approval)
+    approvals.decide(approval.id, "rejected", most=0, by="a terminal")
+    _write_down(config, approval, "rejected")
+    print(f"Rejected. {approval.tool} is not called; the model is told when it asks for the run.")
+    return 0
+
+
+def _write_down(config: Config, approval: Approval, action: DecidedAction) -> None:
+    """Have the journal say what was decided, and by whom."""
+    journal_of(config).decide(approval.attempt, decided(approval, action, by="a terminal"))
+
+
+def _list(arguments: Namespace, approvals: Approvals) -> int:
+    pending = approvals.pending()
+    if arguments.json:
+        told = [dataclasses.asdict(each) for each in pending]
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+        return 0
+    for approval in pending:
+        _describe(approval)
+    if not pending:
+        print("No run waits for approval.")
+    return 0
+
+
+def _describe(approval: Approval) -> None:
+    until = datetime.fromtimestamp(approval.expires_at, tz=UTC).astimezone().strftime("%H:%M")
+    calls = "1 call" if approval.known == 1 else f"{approval.known} calls"
+    print(f"{approval.attempt}  {shown(approval.tool)}: {calls} so far, open until {until}")
+    print(f"    {shown(approval.arguments, max_chars=_SHOWN_CHARS)}")
+    print(f"    {shown(approval.rule, max_chars=_SHOWN_CHARS)}")
+
+
+def _is_sure(question: str) -> bool:
+    """Ask the person at the terminal: what cannot type at one shall not decide.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError(
+            "Only a person at a terminal can approve: run this in one. An agent must not decide "
+            "for its user."
+        )
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}

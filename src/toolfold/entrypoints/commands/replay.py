@@ -1,0 +1,111 @@
+"""`toolfold runs replay`: a run once more, from what was recorded. Nothing is called."""
+
+import dataclasses
+import sqlite3
+from argparse import Namespace
+from collections.abc import Iterator
+
+from toolfold.config.faults import shown
+from toolfold.entrypoints.commands.runs_text import (
+    print_json,
+    print_text,
+    read_journal,
+    state_of,
+)
+from toolfold.entrypoints.commands.times import show_moment
+from toolfold.errors import NotFound
+from toolfold.journal.decisions import DecisionEvent, RevealEvent, TimedDecision, happened
+from toolfold.journal.replay import attempts
+from toolfold.journal.runs import Call, Run, Text
+
+_SHOWN_CHARS = 2_000
+
+RecordedRun = tuple[Run, list[TimedDecision]]
+
+
+def replay(arguments: Namespace, run_id: str) -> int:
+    """Show what a run did, step by step, with all attempts that it took."""
+    recordings = read_journal(lambda connection: _recordings(connection, run_id))
+    if recordings is None:
+        raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
+    if arguments.json:
+        print_json([_as_json(*recording) for recording in recordings])
+        return 0
+    for run, events in recordings:
+        _print(run, events)
+    print("Nothing was called: these are the answers of then.")
+    return 0
+
+
+def _recordings(connection: sqlite3.Connection, run_id: str) -> list[RecordedRun]:
+    return [(run, happened(connection, run.id)) for run in attempts(connection, run_id)]
+
+
+def _print(run: Run, events: list[TimedDecision]) -> None:
+    print(f"run {run.id}  {show_moment(run.began_at)}  {state_of(run)}")
+    print_text("code", run.code)
+    for position, said, call in _steps(run, events):
+        tool = (
+            call.tool if call else next((e.tool for e in said if isinstance(e, DecisionEvent)), "")
+        )
+        print(f"step {position}: {shown(tool)}" if position else "of the run:")
+        if call:
+            print(f"    arguments: {_text(call.arguments)}")
+        for each in said:
+            print(f"    {_event_line(each)}")
+        print(f"    {_answer_line(run, call)}" if call else "    no answer is recorded")
+    if run.ending:
+        print_text("reply", run.ending.reply)
+    else:
+        print("It has no end.")
+
+
+def _steps(
+    run: Run, events: list[TimedDecision]
+) -> Iterator[tuple[int, list[DecisionEvent | RevealEvent], Call | None]]:
+    """Yield every place of the run with what was decided and revealed there, and its call."""
+    calls = {call.position: call for call in run.calls}
+    for position in sorted(calls.keys() | {each.what.position for each in events}):
+        said = [each.what for each in events if each.what.position == position]
+        yield position, said, calls.get(position)
+
+
+def _event_line(event: DecisionEvent | RevealEvent) -> str:
+    if isinstance(event, RevealEvent):
+        return f"revealed to {shown(event.upstream)}: {event.count} {shown(event.kind)}"
+    return f"{event.action} by {shown(event.by)}: {shown(event.rule)}"
+
+
+def _answer_line(run: Run, call: Call) -> str:
+    when = f"after {call.started_at - run.began_at:.3f} s, in {call.duration_s * 1000:.1f} ms"
+    answer = shown(call.error or "", max_chars=_SHOWN_CHARS)
+    if call.answer is not None:
+        answer = _text(call.answer)
+    return f"{call.outcome}, {when}: {answer}"
+
+
+def _text(text: Text) -> str:
+    said = shown(text.head, max_chars=_SHOWN_CHARS)
+    return said if text.is_whole else f"{said} ({text.size_bytes:,} bytes in all)"
+
+
+def _as_json(run: Run, events: list[TimedDecision]) -> dict[str, object]:
+    steps = [
+        {
+            "position": position,
+            "decisions": [
+                dataclasses.asdict(each) for each in said if isinstance(each, DecisionEvent)
+            ],
+            "reveals": [dataclasses.asdict(each) for each in said if isinstance(each, RevealEvent)],
+            "call": dataclasses.asdict(call) if call else None,
+        }
+        for position, said, call in _steps(run, events)
+    ]
+    return {
+        "id": run.id,
+        "began_at": run.began_at,
+        "state": state_of(run),
+        "code": dataclasses.asdict(run.code),
+        "steps": steps,
+        "ending": dataclasses.asdict(run.ending) if run.ending else None,
+    }

@@ -1,0 +1,219 @@
+"""How a daemon receives whoever connects.
+
+A client is greeted in two steps. It says where it is and with which options; it is told which
+variables its configuration names; it gives those and nothing else. From then on it speaks MCP.
+"""
+
+import hmac
+import logging
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ByteStream, TaskGroup
+from mcp.server import Server
+
+from toolfold import __version__
+from toolfold.app import App, SharedResources
+from toolfold.config.config import Config
+from toolfold.entrypoints.daemon.app_pool import AppPool
+from toolfold.entrypoints.daemon.client_context import ClientContext
+from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients
+from toolfold.entrypoints.daemon.hooks import HookServer
+from toolfold.entrypoints.daemon.lost_requests import describe_losses
+from toolfold.entrypoints.daemon.verbs import VerbServer
+from toolfold.entrypoints.hooks.service import Hooks
+from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
+from toolfold.entrypoints.mcp.manifest_writer import save_manifest
+from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
+from toolfold.entrypoints.mcp.server import make_server
+from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.memory.memories import RequestContext
+from toolfold.relay.wire import WIRE, decode, encode
+
+_log = logging.getLogger(__name__)
+
+_GREETING_S: Final = 30.0
+_REPLACING_S: Final = 5.0
+_MAX_HELLO: Final = 1024 * 1024
+
+Prove = Callable[[str], str]
+"""Returns what only somebody who knows the daemon's token can say to a message."""
+
+
+class DaemonControl(Protocol):
+    """The daemon, as far as those who connect can tell it something."""
+
+    def status(self) -> dict[str, Any]:
+        """Say what is going on."""
+        ...
+
+    def drain(self) -> None:
+        """Make room for another daemon."""
+        ...
+
+    def stop(self, *, now: bool) -> None:
+        """End because a person asked for it."""
+        ...
+
+
+class ConnectionServer:
+    """Greets those who connect, and serves clients."""
+
+    def __init__(
+        self,
+        daemon: DaemonControl,
+        shared: SharedResources,
+        apps: AppPool,
+        clients: ConnectedClients,
+        background: TaskGroup,
+    ) -> None:
+        self._daemon = daemon
+        self._background = background
+        self._shared = shared
+        self._apps = apps
+        self._clients = clients
+        self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
+
+    async def receive(self, stream: ByteStream, prove: Prove) -> None:
+        """Serve one connection to its end. Whatever goes wrong concerns that one alone."""
+        async with stream:
+            lines = LineStream(stream)
+            with self._clients.connected():
+                try:
+                    hello = await _next(lines)
+                    if _is_allowed(hello, prove):
+                        await self._welcome(hello, lines, prove)
+                except (anyio.EndOfStream, TimeoutError):
+                    return
+                except ToolfoldError as error:
+                    await self._refuse(lines, str(error))
+                except Exception:  # noqa: BLE001  # the outer edge
+                    _log.exception("A connection ended with an error.")
+                    await self._refuse(lines, "The toolfold daemon failed; see `toolfold logs`.")
+
+    async def _refuse(self, lines: LineStream, reason: str) -> None:
+        """Say why a client is not served. A newer one may say that it knows better."""
+        await lines.send(encode({"error": reason, "version": __version__}))
+        with anyio.move_on_after(_REPLACING_S):
+            try:
+                self._obey(decode(await lines.receive()) or {})
+            except anyio.EndOfStream:
+                return
+
+    def _obey(self, reply: dict[str, Any]) -> bool:
+        if reply.get("drain"):
+            _log.info("A newer toolfold takes over.")
+            self._daemon.drain()
+            return True
+        return False
+
+    async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
+        match hello.get("kind"):
+            case "mcp" | "verbs" | "hook":
+                await self._greet(hello, lines, prove)
+            case "status":
+                await lines.send(encode(self._daemon.status()))
+            case "stop":
+                await lines.send(encode(self._daemon.status()))
+                self._daemon.stop(now=bool(hello.get("now")))
+            case kind:
+                raise ConfigError(f"The daemon of toolfold {__version__} does not know {kind!r}.")
+
+    async def _greet(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
+        context = ClientContext.read(hello)
+        greeting = {
+            "wire": WIRE,
+            "version": __version__,
+            "proof": prove(f"daemon:{hello.get('nonce')}"),
+            "needs": await anyio.to_thread.run_sync(context.variables),
+        }
+        await lines.send(encode(greeting))
+        reply = await _next(lines)
+        if self._obey(reply):
+            return
+        if not isinstance(reply.get("environ"), dict):
+            raise ConfigError("The relay did not say which variables it has.")
+        config = await anyio.to_thread.run_sync(context.config, reply["environ"])
+        project = str(config.project or config.start_directory)
+        client = ConnectedClient(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
+        lost = reply.get("lost", [])
+        losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
+        ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
+        match hello["kind"]:
+            case "verbs":
+                await lines.send(ready)
+                await self._serve_verbs(config, client, lines)
+            case "hook":
+                await lines.send(ready)
+                await self._serve_hook(config, client, lines)
+            case _ if config.settings.tools != "code":
+                await lines.send(ready)
+                await self._serve_memory(config, client, lines, hello)
+            case _:
+                async with self._apps.enter(config) as app:
+                    await lines.send(ready)
+                    await self._serve_code(app, client, lines, hello)
+
+    async def _serve_code(
+        self, app: App, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
+    ) -> None:
+        make = partial(make_server, app)
+        # Also if this client leaves at once.
+        self._background.start_soon(save_manifest, app.config, make, hello)
+        server = make(client=client.id, session=client.id)
+        try:
+            await self._serve_mcp(server, client, lines)
+        finally:
+            self._shared.background_runs.leave(client.id)
+
+    async def _serve_memory(
+        self, config: Config, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
+    ) -> None:
+        make = partial(make_memory_server, self._shared.memories, config)
+        self._background.start_soon(save_manifest, config, make, hello)
+        call = graph_call(self._shared.memories, config)
+        await self._serve_mcp(make(), client, lines, call=call)
+
+    async def _serve_mcp(
+        self,
+        server: Server[Any],
+        client: ConnectedClient,
+        lines: LineStream,
+        *,
+        call: CallTool | None = None,
+    ) -> None:
+        async with self._clients.served(client):
+            await serve_lines(server, lines, client.in_flight, call=call)
+
+    async def _serve_verbs(
+        self, config: Config, client: ConnectedClient, lines: LineStream
+    ) -> None:
+        server = VerbServer(
+            memories=self._shared.memories,
+            context=RequestContext(config.namespace, config.settings.memory),
+            lines=lines,
+            in_flight=client.in_flight,
+        )
+        async with self._clients.served(client):
+            await server.serve()
+
+    async def _serve_hook(self, config: Config, client: ConnectedClient, lines: LineStream) -> None:
+        server = HookServer(
+            hooks=self._hooks, config=config, lines=lines, in_flight=client.in_flight
+        )
+        async with self._clients.served(client):
+            await server.serve()
+
+
+async def _next(lines: LineStream) -> dict[str, Any]:
+    with anyio.fail_after(_GREETING_S):
+        return decode(await lines.receive(at_most=_MAX_HELLO)) or {}
+
+
+def _is_allowed(hello: dict[str, Any], prove: Prove) -> bool:
+    expected = prove(f"client:{hello.get('nonce')}")
+    return hmac.compare_digest(str(hello.get("proof", "")).encode(), expected.encode())
