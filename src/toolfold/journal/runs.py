@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from toolfold.catalog.definitions import DefinitionText
@@ -29,8 +29,15 @@ _RUN: Final = """
     FROM beginnings LEFT JOIN ends USING (number) LEFT JOIN progress USING (number)
 """
 _OLDER: Final = """
-    WHERE (?1 IS NULL OR client = ?1)
-        AND (?2 IS NULL OR number < (SELECT number FROM beginnings WHERE id = ?2))
+    WHERE (:client IS NULL OR client = :client)
+        AND (:before IS NULL OR number < (SELECT number FROM beginnings WHERE id = :before))
+        AND (:since IS NULL OR began_at >= :since)
+        AND (:text IS NULL OR instr(lower(code), lower(:text)))
+        AND (:outcome IS NULL OR :outcome = CASE WHEN ended_at IS NULL THEN 'open'
+            WHEN failure IS NULL THEN 'ok' ELSE 'failed' END)
+        AND (:tool IS NULL OR EXISTS (SELECT 1 FROM calls
+            WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1
+                AND (calls.tool = :tool OR calls.tool LIKE :tool || '.%')))
 """
 _CALLS: Final = """
     SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
@@ -146,20 +153,31 @@ class Run:
     """In the order in which they began; empty where runs are listed."""
 
 
-def newest(
-    connection: sqlite3.Connection,
-    limit: int,
-    *,
-    client: str | None = None,
-    before: str | None = None,
-) -> list[Run]:
-    """Return the newest runs without their calls, newest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are wanted; what is None does not matter."""
 
-    Only those of `client`, if it is given, and only those that are older than the run `before`;
-    none if that is gone, as then all older ones are.
-    """
+    client: str | None = None
+    before: str | None = None
+    """The id of a run; only older ones, and none if it is gone, as then all older ones are."""
+
+    since: float | None = None
+    text: str | None = None
+    """A part of the program, upper or lower case."""
+
+    tool: str | None = None
+    """`server.tool`, or `server` for any of its tools."""
+
+    outcome: Literal["ok", "failed", "open"] | None = None
+
+
+ANY_RUN: Final = RunFilter()
+
+
+def newest(connection: sqlite3.Connection, limit: int, wanted: RunFilter = ANY_RUN) -> list[Run]:
+    """Return the newest runs that are wanted, without their calls, newest first."""
     rows = connection.execute(
-        f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT ?3", (client, before, limit)
+        f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT :limit", {**asdict(wanted), "limit": limit}
     )
     return [_run(row) for row in rows]
 

@@ -8,13 +8,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from toolfold.app import App
+from toolfold.entrypoints.dashboard.routes import dashboard_routes
+from toolfold.entrypoints.dashboard.sessions import BrowserSessions
 from toolfold.entrypoints.http.callers import CALLER, Caller, Callers
 from toolfold.entrypoints.http.guard import AccessControl
 from toolfold.entrypoints.http.keys import Keys, LocalToken
 from toolfold.entrypoints.http.stack import MCP_METHODS, find_address, guarded_app, serve_at
 from toolfold.entrypoints.http.tenants import Tenants
+from toolfold.entrypoints.rest.metrics import Metrics
 from toolfold.entrypoints.rest.operations import RestRequest
-from toolfold.entrypoints.rest.routes import rest_routes
+from toolfold.entrypoints.rest.routes import rest_operations, rest_routes
 from toolfold.errors import ConfigError
 
 
@@ -39,8 +42,16 @@ async def serve_http(app: App, *, host: str, port: int, started: Callable[[str],
     await serve_at(address, served, started=started)
 
 
-def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = False) -> Starlette:
-    """Return everything that is served over HTTP for one app."""
+def http_app(
+    app: App,
+    *,
+    must_have_key: bool = False,
+    takes_addresses: bool = False,
+    browsers: BrowserSessions | None = None,
+) -> Starlette:
+    """Return everything that is served over HTTP for one app; `browsers` may see its pages."""
+    metrics = Metrics()
+    operations = rest_operations(metrics)
     settings, directories = app.config.settings, app.config.directories
     tenants, keys = Tenants(app), Keys.of(directories)
 
@@ -67,7 +78,8 @@ def http_app(app: App, *, must_have_key: bool = False, takes_addresses: bool = F
     return guarded_app(
         [
             Route("/mcp", _Mcp(tenants), methods=MCP_METHODS),
-            *rest_routes(find_visit, time_s=settings.request_time_s),
+            *rest_routes(operations, metrics, find_visit, time_s=settings.request_time_s),
+            *dashboard_routes(operations, find_visit, browsers or BrowserSessions()),
         ],
         lifespan=lifespan,
         access_control=AccessControl(

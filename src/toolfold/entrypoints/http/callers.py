@@ -86,6 +86,8 @@ class Callers:
         Raises:
             ConfigError: The keys cannot be read.
         """
+        if is_dashboard(scope["path"]):
+            return Caller(is_known=False)  # its pages know browsers by their cookie
         headers = Headers(scope=scope)
         shown = _shown(headers)
         if shown and (key := self._keys.find(shown)):
@@ -100,6 +102,11 @@ class Callers:
             is_open = scope["path"] in _PUBLIC or scope["method"] == "OPTIONS"
             return Caller(is_known=False) if is_open else _NO_KEY
         return _objection_to_page(scope, headers) or Caller()
+
+
+def is_dashboard(path: str) -> bool:
+    """Tell whether a path is one of the dashboard's pages."""
+    return path in {"/", "/ui"} or path.startswith("/ui/")
 
 
 def _objection_to_page(scope: Scope, headers: Headers) -> Refused | None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ from toolfold.entrypoints.rest.disconnect import until_left
 from toolfold.entrypoints.rest.execute import run_operation
 from toolfold.entrypoints.rest.files import file_operations
 from toolfold.entrypoints.rest.metrics import Metrics
+from toolfold.entrypoints.rest.observe import observe_operations
 from toolfold.entrypoints.rest.openapi import openapi_of
 from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, RestRequest
 from toolfold.entrypoints.rest.page import page_operations
@@ -41,9 +42,8 @@ FindRequest: TypeAlias = Callable[[Scope], Awaitable[RestRequest]]
 """Finds what serves a request, and for whom."""
 
 
-def rest_routes(find_visit: FindRequest, *, time_s: float) -> list[BaseRoute]:
-    """Return all routes; a request that takes longer than `time_s` is given up."""
-    metrics = Metrics()
+def rest_operations(metrics: Metrics) -> list[Operation]:
+    """Return everything that can be asked for over REST."""
     operations = [
         *ToolOperations().operations(),
         run_operation(),
@@ -53,8 +53,15 @@ def rest_routes(find_visit: FindRequest, *, time_s: float) -> list[BaseRoute]:
         *approval_operations(),
         *file_operations(),
         *state_operations(metrics),
+        *observe_operations(),
     ]
-    operations += page_operations(openapi_of(operations))
+    return [*operations, *page_operations(openapi_of(operations))]
+
+
+def rest_routes(
+    operations: Sequence[Operation], metrics: Metrics, find_visit: FindRequest, *, time_s: float
+) -> list[BaseRoute]:
+    """Return their routes; a request that takes longer than `time_s` is given up."""
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 
+from toolfold.app import App
 from toolfold.entrypoints.rest.execute import RESULT, result_json
 from toolfold.entrypoints.rest.operations import (
     Operation,
@@ -19,12 +20,13 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound
-from toolfold.journal.runs import Call, Run, RunEnding, find, newest
+from toolfold.journal.runs import Call, Run, RunEnding, RunFilter, find, newest
 from toolfold.journal.runsdb import read_journal
 from toolfold.jsontypes import Json, JsonObject
 
 _Read = TypeVar("_Read")
 _MAX: Final = 500
+_FILTERS: Final = ("before", "since", "text", "tool", "outcome")
 _TEXT: Final[JsonObject] = {"type": "string"}
 _SUMMARY: Final[JsonObject] = {
     "id": _TEXT,
@@ -51,6 +53,10 @@ def run_operations() -> list[Operation]:
                 {
                     "limit": {"type": "integer", "minimum": 1, "maximum": _MAX, "default": 20},
                     "before": {"type": "string", "description": "The id of the last one seen."},
+                    "since": {"type": "number", "description": "Seconds since 1970."},
+                    "text": {"type": "string", "description": "A part of the program."},
+                    "tool": {"type": "string", "description": "`server.tool`, or `server`."},
+                    "outcome": {"enum": ["ok", "failed", "open"]},
                 }
             ),
             returns=whole_object(
@@ -78,6 +84,15 @@ def run_operations() -> list[Operation]:
         ),
         Operation(
             method="POST",
+            path="/runs/{id}/stop",
+            summary="End a run before its next call.",
+            tag="runs",
+            takes=closed_object({"id": {"type": "string", "minLength": 1}}, required=("id",)),
+            returns=whole_object({"stopped": _TEXT}),
+            answer=_stop,
+        ),
+        Operation(
+            method="POST",
             path="/runs/{id}/resume",
             summary="Go on with a run that did not come to its own end; nothing is done twice.",
             tag="runs",
@@ -100,10 +115,9 @@ def run_operations() -> list[Operation]:
 
 async def _list(request: RestRequest, arguments: JsonObject) -> Json:
     limit: Any = arguments.get("limit", 20)
-    before: Any = arguments.get("before")
-    found = await _read(
-        request, lambda journal: newest(journal, limit + 1, client=_own(request), before=before)
-    )
+    chosen: Any = {name: arguments.get(name) for name in _FILTERS}
+    wanted = RunFilter(client=_own(request), **chosen)
+    found = await read_runs(request.app, lambda journal: newest(journal, limit + 1, wanted))
     shown = (found or [])[:limit]
     more = len(found or []) > limit
     return {
@@ -114,7 +128,7 @@ async def _list(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _show(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await _read(request, lambda journal: find(journal, wanted, client=_own(request)))
+    run = await read_runs(request.app, lambda journal: find(journal, wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     limit: Any = arguments.get("limit", 100)
@@ -132,12 +146,21 @@ async def _show(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _resume(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await _read(request, lambda journal: find(journal, wanted, client=_own(request)))
+    run = await read_runs(request.app, lambda journal: find(journal, wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     decision: Any = arguments.get("decision", "ask")
     resumed = request.app.runtime.resume(run.id, origin=request.origin, decision=decision)
     return result_json(await resumed)
+
+
+async def _stop(request: RestRequest, arguments: JsonObject) -> Json:
+    run_id = str(arguments["id"])
+    run = request.app.shared.going.find(run_id)
+    if run is None or run.over.is_set() or (request.key and run.client != request.client):
+        raise NotFound(f"No run {run_id[:100]!r} is under way here. `/runs` lists them.")
+    await request.app.shared.going.stop(run)
+    return {"stopped": run_id}
 
 
 def _own(request: RestRequest) -> str | None:
@@ -159,8 +182,7 @@ def _summary(run: Run) -> JsonObject:
     }
 
 
-async def _read(request: RestRequest, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
+async def read_runs(app: App, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
     """Ask the journal from a thread; None if there is none."""
-    path = request.app.config.directories.data / "runs.db"
-
+    path = app.config.directories.data / "runs.db"
     return await anyio.to_thread.run_sync(partial(read_journal, path, read))

@@ -1,0 +1,48 @@
+"use strict";
+
+// Keep pages current: the server says that something changed, and htmx fetches what is live.
+function watch() {
+  if (!document.getElementById("live")) return;
+  const state = document.getElementById("live-state");
+  const source = new EventSource("/ui/live");
+  source.addEventListener("open", () => { state.textContent = "live"; });
+  source.addEventListener("changed", () => {
+    // A question that is being answered must not change under the hand.
+    if (!document.querySelector("#live :focus-within, #live details[open]")) {
+      htmx.trigger(document.body, "changed");
+    }
+  });
+  source.addEventListener("error", () => { state.textContent = "not connected"; });
+  window.addEventListener("pagehide", () => source.close());
+}
+
+function drawSavings() {
+  const place = document.getElementById("curve");
+  const rows = [...document.querySelectorAll("#days tbody tr")];
+  if (!place || rows.length === 0) return;
+  const series = (name) => rows.map((row) => Number(row.dataset[name]));
+  const days = rows.map((row) => Date.parse(row.dataset.day + "T12:00:00") / 1000);
+  const style = getComputedStyle(document.documentElement);
+  const ink = style.getPropertyValue("--ink").trim();
+  const line = style.getPropertyValue("--line").trim();
+  const axis = { stroke: ink, grid: { stroke: line }, ticks: { stroke: line } };
+  const plot = new uPlot({
+    width: place.clientWidth,
+    height: 280,
+    scales: { x: { range: (_, low, high) => (low === high ? [low - 43200, high + 43200] : [low, high]) } },
+    axes: [
+      { ...axis, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toISOString().slice(5, 10)) },
+      { ...axis, size: 80, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en")) },
+    ],
+    series: [
+      { label: "day", value: (_, at) => (at ? new Date(at * 1000).toISOString().slice(0, 10) : "") },
+      { label: "passed", stroke: style.getPropertyValue("--good").trim(), width: 2, points: { show: true } },
+      { label: "direct, deferred", stroke: style.getPropertyValue("--warn").trim(), width: 2, points: { show: true } },
+      { label: "direct, loaded", stroke: style.getPropertyValue("--bad").trim(), width: 2, points: { show: true } },
+    ],
+  }, [days, series("passed"), series("deferred"), series("loaded")], place);
+  window.addEventListener("resize", () => plot.setSize({ width: place.clientWidth, height: 280 }));
+}
+
+watch();
+drawSavings();
