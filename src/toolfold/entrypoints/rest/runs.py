@@ -156,10 +156,10 @@ async def _resume(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _stop(request: RestRequest, arguments: JsonObject) -> Json:
     run_id = str(arguments["id"])
-    run = request.app.shared.going.find(run_id)
+    run = request.app.shared.background_runs.find(run_id)
     if run is None or run.over.is_set() or (request.key and run.client != request.client):
         raise NotFound(f"No run {run_id[:100]!r} is under way here. `/runs` lists them.")
-    await request.app.shared.going.stop(run)
+    await request.app.shared.background_runs.stop(run)
     return {"stopped": run_id}
 
 
