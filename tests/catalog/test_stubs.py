@@ -146,8 +146,8 @@ def test_a_search_hit_is_one_line() -> None:
         "github.create_issue(owner, title, body=…, labels=…, perPage=…, state=…)"
     )
     assert brief(tool) == snapshot(
-        "github.create_issue(owner, title, body=…, labels=…, perPage=…, state=…):"
-        " Open a new issue in a repository."
+        "github.create_issue(owner: str, title: str, *, body: str, labels: list[dict], perPage:"
+        " int, …) -> dict: Open a new issue in a repository."
     )
 
 

@@ -1,6 +1,5 @@
 """What a tool answered, as guest code gets it: a value, a reference, or what is too large."""
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,17 +53,3 @@ class ArtifactSink(Protocol):
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
         """Take what is too large."""
-
-
-def parse_text(text: str) -> Json:
-    """Return the JSON that `text` holds, or the text itself.
-
-    Only objects and lists count: a file that reads `42` is still a text.
-    """
-    if text.lstrip()[:1] not in {"{", "["}:
-        return text
-    try:
-        value: Json = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value

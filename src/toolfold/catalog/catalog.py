@@ -19,7 +19,8 @@ from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import large_answer, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
-from toolfold.catalog.stubs import render_stub
+from toolfold.catalog.stubs import brief, render_stub
+from toolfold.catalog.textrules import unwrapped_property
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait, Upstream
 from toolfold.catalog.upstream_request import calling
@@ -136,6 +137,16 @@ class Catalog:
         tools = self.functions(module)
         return function in tools or any(each.listed.name == function for each in tools.values())
 
+    @property
+    def unwrapped(self) -> frozenset[str]:
+        """The names of properties that stand for the whole answer of some tool."""
+        rules = ((tool, self._upstreams[tool.server].shapes) for tool in self._known.single)
+        found = (
+            unwrapped_property(tool.listed.output_schema, shapes.rule(tool.listed))
+            for tool, shapes in rules
+        )
+        return frozenset(each[0] for each in found if each)
+
     def statuses(self) -> list[ServerStatus]:
         """Say of each configured server what it offers, or why it does not."""
         working = [
@@ -217,7 +228,9 @@ class Catalog:
         result, large = await self._measured(upstream, result, keep.blob)
         if large is not None:
             return await self._kept(tool, large, keep)
-        answer = to_answer(tool, result, keep.blob)
+        rule = upstream.shapes.rule(tool.listed)
+        answer, rule = to_answer(tool, result, keep.blob, rule)
+        upstream.shapes.settle(tool.listed, rule)
         if answer.size > self._max_result_bytes:  # as structured content alone
             text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
             return await self._kept(tool, LargeAnswer(len(text), lambda: [text]), keep)
@@ -276,13 +289,42 @@ class Catalog:
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
-        return render_stub(tool, observed=self.seen(tool))
+        return render_stub(tool, observed=self._noted(tool))
+
+    def brief(self, tool: Tool) -> str:
+        """Return a tool as one line: its signature with types, and what it is for."""
+        return brief(tool, returns=self._returns(tool))
 
     def seen(self, tool: Tool) -> str | None:
         """Say what a tool was seen to return, if that is known of it."""
         if tool.is_built_in:
             return None
         return self._upstreams[tool.server].shapes.line(tool.listed.name)
+
+    def _returns(self, tool: Tool) -> str | None:
+        """Return what a tool is known to return beyond what is declared, as a plain type."""
+        if tool.is_built_in:
+            return None
+        shapes = self._upstreams[tool.server].shapes
+        rule = shapes.rule(tool.listed)
+        if tool.listed.output_schema is not None:
+            return "dict" if rule.unwraps is False else None
+        return "str" if rule.is_text else shapes.short(tool.listed.name)
+
+    def _noted(self, tool: Tool) -> str | None:
+        """Say what code must know of a tool's answers that its declaration does not say."""
+        if tool.is_built_in:
+            return None
+        shapes = self._upstreams[tool.server].shapes
+        rule, seen = shapes.rule(tool.listed), shapes.line(tool.listed.name)
+        notes = []
+        if tool.listed.output_schema is None and rule.is_text:
+            notes.append("returns text")
+        elif tool.listed.output_schema is None and seen:
+            notes.append(f"seen to return {seen}")
+        if rule.may_fail:
+            notes.append("may be an error text")
+        return "; ".join(notes) or None
 
     def save_shapes(self) -> None:
         """Keep what was learned of results."""

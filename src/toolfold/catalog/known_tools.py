@@ -7,6 +7,7 @@ from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.names import former_name, function_names, module_names, sandbox_name
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
+from toolfold.catalog.textrules import only_property
 from toolfold.catalog.tool import ListedTool, Tool, built_in_server
 from toolfold.errors import NotFound
 
@@ -41,6 +42,8 @@ class KnownTools:
             {module: tuple(tools.values()) for module, tools in self._tools.items()}
         )
         """As models would read them."""
+        self.single = [tool for tool in self.tools if only_property(tool.listed.output_schema)]
+        """Those that are declared to answer with an object of one property."""
         self._index: ToolIndex | None = None
         self._stubs: dict[str, str] = {}
 

@@ -1,15 +1,23 @@
-"""The shapes of what tools returned, kept on disk by the hash of their server's configuration."""
+"""What tools were seen to return, kept on disk by the hash of their server's configuration.
+
+Of each tool that is the shape of its answers, and the rule by which their texts are values. Both
+hold while the tool is defined as it was.
+"""
 
 import json
 import logging
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from toolfold.catalog import textrules
 from toolfold.catalog.listing import write_whole
-from toolfold.catalog.shapes import Shape, from_json, merge, render, shape_of, to_json
+from toolfold.catalog.shapes import Shape, from_json, merge, render, render_short, shape_of, to_json
+from toolfold.catalog.textrules import OPEN, TextRule
+from toolfold.catalog.tool import ListedTool
 from toolfold.errors import StoreError
-from toolfold.jsontypes import Json
+from toolfold.jsontypes import Json, JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -22,9 +30,38 @@ class ObservedShapes:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._shapes = self._load()
+        self._shapes: dict[str, Shape] = {}
+        self._rules: dict[str, TextRule] = {}
+        self._digests: dict[str, str] = {}
+        self._checked: dict[str, ListedTool] = {}
+        self._load()
         self._seen: Counter[str] = Counter()
         self._is_changed = False
+
+    def rule(self, tool: ListedTool) -> TextRule:
+        """Return the rule by which the texts of a tool are values."""
+        self._forget_if_changed(tool)
+        return self._rules.get(tool.name, OPEN)
+
+    def settle(self, tool: ListedTool, rule: TextRule) -> None:
+        """Keep the rule as it is after an answer."""
+        if rule == self._rules.get(tool.name, OPEN):
+            return
+        if rule.is_text and tool.name in self._shapes:  # what was a value is a text from now on
+            del self._shapes[tool.name]
+        self._rules[tool.name] = rule
+        self._is_changed = True
+
+    def _forget_if_changed(self, tool: ListedTool) -> None:
+        if self._checked.get(tool.name) is tool:
+            return
+        self._checked[tool.name] = tool
+        digest = _digest(tool)
+        if self._digests.setdefault(tool.name, digest) != digest:
+            self._digests[tool.name] = digest
+            self._rules.pop(tool.name, None)
+            self._shapes.pop(tool.name, None)
+            self._is_changed = True
 
     def observe(self, tool: str, value: Json) -> None:
         """Learn from a result. Of a tool that is well known, only some are looked at."""
@@ -42,21 +79,45 @@ class ObservedShapes:
         shape = self._shapes.get(tool)
         return render(shape) if shape is not None else None
 
+    def short(self, tool: str) -> str | None:
+        """Return the same as a plain type: `list[dict]`."""
+        shape = self._shapes.get(tool)
+        return render_short(shape) if shape is not None else None
+
     def save(self) -> None:
         """Write what was learned since the last time. A disk that fails costs the memory only."""
         if not self._is_changed:
             return
         self._is_changed = False
-        entries = {tool: to_json(shape) for tool, shape in self._shapes.items()}
+        entries = {tool: self._entry(tool) for tool in {*self._shapes, *self._rules}}
         try:
             write_whole(self._path, json.dumps(entries))
         except StoreError as error:
             _log.warning("%s", error)
 
-    def _load(self) -> dict[str, Shape]:
-        """Read the shapes; a damaged file counts as none."""
+    def _entry(self, tool: str) -> JsonObject:
+        shape, rule = self._shapes.get(tool), self._rules.get(tool)
+        entry: JsonObject = {"definition": self._digests.get(tool, "")}
+        if shape is not None:
+            entry["shape"] = to_json(shape)
+        if rule is not None:
+            entry["rule"] = textrules.to_json(rule)
+        return entry
+
+    def _load(self) -> None:
+        """Read what is kept; a damaged file counts as none."""
         try:
-            entries = json.loads(self._path.read_bytes())
-            return {str(tool): from_json(entry) for tool, entry in entries.items()}
+            for tool, entry in json.loads(self._path.read_bytes()).items():
+                self._digests[tool] = str(entry["definition"])
+                if "shape" in entry:
+                    self._shapes[tool] = from_json(entry["shape"])
+                if "rule" in entry:
+                    self._rules[tool] = textrules.from_json(entry["rule"])
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return {}
+            self._shapes, self._rules, self._digests = {}, {}, {}
+
+
+def _digest(tool: ListedTool) -> str:
+    """Return what changes with what a server says of a tool's answers."""
+    text = f"{tool.description}\n{json.dumps(tool.output_schema, sort_keys=True)}"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -2,20 +2,34 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import mcp_types as types
 
-from toolfold.catalog.answers import Answer, Blob, LargeAnswer, parse_text
+from toolfold.catalog.answers import Answer, Blob, LargeAnswer
 from toolfold.catalog.binding import wrapped_result
 from toolfold.catalog.large import LargePart
+from toolfold.catalog.textrules import (
+    OPEN,
+    TEXT,
+    TextRule,
+    is_declared_text,
+    only_property,
+    parse_text,
+    repeats,
+    unwrapped_property,
+)
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json
 
 _MAX_ERROR_CHARS = 2_000
+
+Read = Callable[[str], Json]
+"""Returns what a text is."""
 
 Take = Callable[[Any], LargePart | None]
 """Returns what a value of a result stands for; None if it is itself."""
@@ -76,10 +90,13 @@ def _text(part: LargePart | str, is_error: bool) -> str:
     return b"".join(chunks).decode("utf-8", "replace")
 
 
-def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], Json]) -> Answer:
-    """Turn a result into a value: structured content, else JSON text parsed, else text.
+def to_answer(
+    tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], Json], rule: TextRule
+) -> tuple[Answer, TextRule]:
+    """Turn a result into a value by the rule of its tool; return the rule after it, too.
 
-    Several blocks become a list. `keep` takes each image or binary and returns what stands for it.
+    Structured content goes before text. Several blocks become a list. `keep` takes each image or
+    binary and returns what stands for it.
 
     Raises:
         ToolFailed: The server marked the result as an error; the message is the server's.
@@ -91,14 +108,37 @@ def to_answer(tool: Tool, result: types.CallToolResult, keep: Callable[[Blob], J
     size = sum(map(len, texts))
     is_text_only = len(texts) == len(result.content)
     if result.structured_content is not None and is_text_only:
-        structured: Json = result.structured_content
-        if isinstance(structured, dict) and wrapped_result(tool.listed.output_schema):
-            structured = structured.get("result")
-        return Answer(structured, size or len(json.dumps(structured)))
+        value, rule = _structured(tool, result.structured_content, texts, rule)
+        return Answer(value, size or len(json.dumps(value))), rule
+    read, rule = _reader(tool, texts, rule)
     if is_text_only and len(texts) != 1:
-        return Answer(_joined(texts), size)
-    values = [_block_value(block, keep) for block in result.content]
-    return Answer(values[0] if len(values) == 1 else values, size)
+        return Answer(_joined(texts, read), size), rule
+    values = [_block_value(block, keep, read) for block in result.content]
+    return Answer(values[0] if len(values) == 1 else values, size), rule
+
+
+def _structured(tool: Tool, value: Json, texts: list[str], rule: TextRule) -> tuple[Json, TextRule]:
+    """Return structured content without what it is only wrapped in."""
+    schema = tool.listed.output_schema
+    if not isinstance(value, dict):
+        return value, rule
+    if wrapped_result(schema):
+        return value.get("result"), rule
+    only = only_property(schema)
+    if only is not None and rule.unwraps is None and any(texts) and list(value) == [only[0]]:
+        rule = replace(rule, unwraps=repeats(texts, value[only[0]]))
+    unwrapped = unwrapped_property(schema, rule)
+    return (value.get(unwrapped[0]) if unwrapped else value), rule
+
+
+def _reader(tool: Tool, texts: list[str], rule: TextRule) -> tuple[Read, TextRule]:
+    """Return what makes values of texts, and the rule after these."""
+    schema = tool.listed.output_schema
+    if schema is None:
+        rule = rule.after(texts)
+        return rule.read, rule
+    declared = wrapped_result(schema) or (unwrapped_property(schema, rule) or ("", None))[1]
+    return (TEXT if is_declared_text(declared) else OPEN).read, rule
 
 
 def size_of(result: types.CallToolResult) -> int:
@@ -106,25 +146,25 @@ def size_of(result: types.CallToolResult) -> int:
     return len(result.model_dump_json(exclude_none=True))
 
 
-def _joined(texts: list[str]) -> Json:
-    """Several text blocks: the JSON values if all are JSON objects or lists, else one text."""
-    values = [parse_text(text) for text in texts]
+def _joined(texts: list[str], read: Read) -> Json:
+    """Several text blocks: the values if all are objects or lists, else one text."""
+    values = [read(text) for text in texts]
     if values and all(isinstance(value, dict | list) for value in values):
         return values
     return "\n".join(texts)
 
 
-def _block_value(block: Any, keep: Callable[[Blob], Json]) -> Json:
+def _block_value(block: Any, keep: Callable[[Blob], Json], read: Read = parse_text) -> Json:
     match block:
         case types.TextContent():
-            return parse_text(block.text)
+            return read(block.text)
         case types.ImageContent() | types.AudioContent():
             return keep(Blob(mime_type=block.mime_type, base64=block.data))
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
             mime_type = resource.mime_type or "application/octet-stream"
             return keep(Blob(mime_type=mime_type, base64=resource.blob))
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
-            return parse_text(resource.text)
+            return read(resource.text)
         case types.ResourceLink():
             return {"uri": str(block.uri), "name": block.name, "mime_type": block.mime_type}
         case _:

@@ -99,6 +99,18 @@ def render(shape: Shape) -> str:
     return " | ".join(alternatives) or "Any"
 
 
+def render_short(shape: Shape) -> str:
+    """Return a shape as a plain type: `list[dict]`."""
+    texts = []
+    for kind in sorted(shape.kinds, key=_rank):
+        inner = render_short(shape.items) if shape.items else ""
+        if kind == "list" and inner and " | " not in inner and "[" not in inner:
+            texts.append(f"list[{inner}]")
+        else:
+            texts.append("dict" if kind == "map" else kind)
+    return " | ".join(texts) or "Any"
+
+
 def _rank(kind: str) -> tuple[bool, str]:
     return kind == "None", kind
 

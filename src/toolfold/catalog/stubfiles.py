@@ -10,7 +10,6 @@
 from collections.abc import Iterable, Sequence
 
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.stubs import brief
 
 _INDEX = "index.txt"
 
@@ -37,9 +36,9 @@ class StubFiles:
         """Return the text of a file; None if there is no such file."""
         match _parts(path):
             case ["servers", name] if name == _INDEX:
-                return _lines(brief(tool) for tool in self._catalog.tools)
+                return _lines(self._catalog.brief(tool) for tool in self._catalog.tools)
             case ["servers", module, name] if name == _INDEX and module in self._catalog.modules:
-                return _lines(map(brief, self._catalog.functions(module).values()))
+                return _lines(map(self._catalog.brief, self._catalog.functions(module).values()))
             case ["servers", module, name] if name.endswith(".pyi"):
                 tool = self._catalog.functions(module).get(name.removesuffix(".pyi"))
                 return None if tool is None else self._catalog.describe(tool)

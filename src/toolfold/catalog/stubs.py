@@ -18,6 +18,7 @@ from toolfold.catalog.binding import (
     wrapped_result,
 )
 from toolfold.catalog.names import words
+from toolfold.catalog.textrules import OPEN, unwrapped_property
 from toolfold.catalog.tool import Returned, Tool
 from toolfold.jsontypes import Json, JsonObject
 
@@ -42,8 +43,10 @@ _MAX_KEYS = 60
 _MAX_KEY_CHARS = 100
 _MAX_LITERAL_CHARS = 600
 
-_MAX_CALL_CHARS = 80
-_MAX_BRIEF_CHARS = 100
+_MAX_CALL_CHARS = 100
+_MAX_BRIEF_CHARS = 183
+_MAX_SENTENCE_CHARS = 100
+_MAX_NAMED_CHARS = 40
 _MAX_SUMMARY_CHARS = 300
 _MAX_NOTE_CHARS = 90
 _MAX_DEFAULT_CHARS = 30
@@ -58,6 +61,10 @@ _ARGUMENT = re.compile(
     r"^[ \t]*[-*]?[ \t]*`?(\w+)`?(?:[ \t]*\([^)\n]*\))?:[ \t]*(\S.*)$", re.MULTILINE
 )
 
+_QUOTED_VALUE = re.compile(r"(?<!\w)['\"`]([\w.-]{1,20})['\"`]")
+_ONE_OF = re.compile(r"\bone of\b|\beither\b|\bor\b|\boptions?\b|\ballowed\b", re.IGNORECASE)
+_FORMAT = re.compile(r"\bYYYY-MM-DD(?:THH:MM(?::SS)?Z?)?|\bHH:MM(?::SS)?\b")
+
 # The members of a union in order: each as it is written, with its type if it is a literal.
 _Union = dict[str, str | None]
 _ANY: _Union = {"Any": None}
@@ -68,14 +75,76 @@ def signature(tool: Tool) -> str:
     return parameters_of(tool).signature()
 
 
-def brief(tool: Tool) -> str:
-    """Return the signature and the first sentence of the description, both shortened."""
-    call = parameters_of(tool).signature(max_chars=_MAX_CALL_CHARS)
-    said = sentence(tool)
+def brief(tool: Tool, *, returns: str | None = None) -> str:
+    """Return a typed signature and the first sentence of the description, both shortened.
+
+    `shop.read_query(query: str) -> list[dict]: Run a SELECT.` Optional parameters stand after `*`.
+    """
+    result = returns or short_result(tool)
+    is_shown = result is not None and len(result) <= _MAX_NAMED_CHARS
+    call = _short_call(tool) + (f" -> {result}" if is_shown else "")
+    said = sentence(tool, max_chars=min(_MAX_BRIEF_CHARS - len(call), _MAX_SENTENCE_CHARS))
     return f"{call}: {said}" if said else call
 
 
-def sentence(tool: Tool, *, max_chars: int = _MAX_BRIEF_CHARS) -> str:
+def short_result(tool: Tool) -> str | None:
+    """Return what a tool is declared to return, as a plain type; None if nothing is declared."""
+    if tool.listed.returned is not None:
+        return tool.listed.returned.type
+    schema = tool.listed.output_schema
+    if schema is None:
+        return None
+    only = unwrapped_property(schema, OPEN)
+    declared = wrapped_result(schema) or (only[1] if only else schema)
+    return _short_type(_Types(schema, _Classes(), is_loose=True).text(declared, "Result"))
+
+
+def _short_call(tool: Tool) -> str:
+    parameters = parameters_of(tool)
+    types = _Types(tool.listed.input_schema, _Classes(), is_loose=True)
+    shown = parameters.listed[:_MAX_PARAMETERS]
+    by_position = [each for each in shown if each.name in parameters.positional]
+    by_name = [each for each in shown if each.name not in parameters.positional]
+    texts: list[str] = []
+    room = _MAX_CALL_CHARS - len(tool.path)
+    for each in (*by_position, *([None] if by_name else []), *by_name):
+        text = "*" if each is None else f"{each.identifier}: {_short_parameter(each, types)}"
+        if len(", ".join([*texts, text])) > room:
+            texts.append("…")
+            break
+        texts.append(text)
+    return f"{tool.path}({', '.join(texts)})"
+
+
+def _short_parameter(parameter: Parameter, types: "_Types") -> str:
+    schema = parameter.schema
+    text = _short_type(types.text(schema, parameter.name))
+    said = schema.get("description") if isinstance(schema, dict) else None
+    if text != "str" or not isinstance(said, str):
+        return text
+    named = _named_values(said[: _MAX_NOTE_CHARS * 2])
+    return named or text
+
+
+def _named_values(said: str) -> str | None:
+    """Return the values or the format that a description names: `'asc'|'desc'`, `YYYY-MM-DD`."""
+    values = list(dict.fromkeys(_QUOTED_VALUE.findall(said)))
+    joined = "|".join(f"'{value}'" for value in values)
+    if len(values) > 1 and _ONE_OF.search(said) and len(joined) <= _MAX_NAMED_CHARS:
+        return joined
+    found = _FORMAT.search(said)
+    return f"'{found[0]}'" if found else None
+
+
+def _short_type(text: str) -> str:
+    text = text.removesuffix(" | None").replace("dict[str, Any]", "dict").replace("[Any]", "")
+    if text.startswith("Literal["):
+        literals = text.removeprefix("Literal[").removesuffix("]").replace(", ", "|")
+        return literals if len(literals) <= _MAX_NAMED_CHARS else "str"
+    return text
+
+
+def sentence(tool: Tool, *, max_chars: int = _MAX_SENTENCE_CHARS) -> str:
     """Return the first sentence of the description, shortened."""
     return _shortened(_first_sentence(tool.listed.description), max_chars)
 
@@ -83,15 +152,13 @@ def sentence(tool: Tool, *, max_chars: int = _MAX_BRIEF_CHARS) -> str:
 def render_stub(tool: Tool, *, observed: str | None = None) -> str:
     """Return `tool` as a documented function after the types it needs, for a model to read.
 
-    The text is valid Python. Descriptions are shortened. `observed` says what the tool was seen to
-    return; it is shown where the server declares nothing.
+    The text is valid Python. Descriptions are shortened. `observed` says what is known of its
+    answers beyond what the server declares.
     """
     classes = _Classes()
     call = _arguments(parameters_of(tool), _Types(tool.listed.input_schema, classes))
     result = classes.written(_result(tool, classes))
-    seen = ""
-    if observed and tool.listed.output_schema is None:
-        seen = f"  # seen to return {_shortened(observed, _MAX_OBSERVED_CHARS)}"
+    seen = f"  # {_shortened(observed, _MAX_OBSERVED_CHARS)}" if observed else ""
     head = f"def {tool.function}({call}) -> {result}:{seen}\n"
     return "".join([*classes.sources, head, _docs(tool)])
 
@@ -115,7 +182,8 @@ def _declaration(tool: Tool, classes: "_Classes") -> str:
     classes.prefix = _camel(tool.function)
     types = _Types(tool.listed.input_schema, classes, is_loose=True)
     call = _arguments(parameters_of(tool), types)
-    result = _result(tool, classes)
+    is_open = unwrapped_property(tool.listed.output_schema, OPEN) is not None
+    result = _ANY if is_open else _result(tool, classes)
     # Nothing is both a bool, None or a literal and awaitable: the checker would conclude that
     # the call never returns, and skip the code behind it.
     if any(kind or name in ("bool", "None") for name, kind in result.items()):
@@ -158,7 +226,8 @@ def _result(tool: Tool, classes: "_Classes") -> _Union:
     if schema is None:
         return _ANY
     types = _Types(schema, classes)
-    return types.of(wrapped_result(schema) or schema, "Result")
+    only = unwrapped_property(schema, OPEN)
+    return types.of(wrapped_result(schema) or (only[1] if only else schema), "Result")
 
 
 @dataclass(slots=True)

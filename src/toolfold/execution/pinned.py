@@ -6,6 +6,7 @@ from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import to_answer
+from toolfold.catalog.textrules import OPEN
 from toolfold.catalog.tool import Tool
 from toolfold.errors import ToolfoldError
 from toolfold.execution.trust.guard import facts_of, refuse_denied
@@ -52,7 +53,7 @@ class PinnedCalls:
         try:
             with run.call(tool.path, arguments) as call:
                 result = await self._forward(call, tool, ask, client)
-                call.answer = to_answer(tool, result, _described).value
+                call.answer = to_answer(tool, result, _described, OPEN)[0].value
         except ToolfoldError as error:
             if result is None:
                 reason = types.TextContent(type="text", text=str(error))

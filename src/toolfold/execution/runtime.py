@@ -14,6 +14,7 @@ from toolfold.catalog.questions import Elicitor
 from toolfold.config.settings import Limits
 from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed
 from toolfold.execution import report
+from toolfold.execution.analysis.imports import as_people_write
 from toolfold.execution.analysis.plan import ProgramPlan, make_plan
 from toolfold.execution.analysis.review import Finding
 from toolfold.execution.artifacts import RunArtifacts
@@ -269,7 +270,7 @@ class Runtime:
         guard: CallGuard,
         artifacts: RunArtifacts,
     ) -> Calls:
-        sources = [as_written(lease.info.bindings.source()), as_written(plan.source)]
+        sources = [as_people_write(lease.info.bindings.source()), plan.shown]
         return Calls(
             self._answerers,
             journaled,
@@ -343,7 +344,7 @@ class Runtime:
             hint = hint_for(failure, tier, has_cpython=self._tiers.has_cpython)
             text = report.failure_text(
                 outcome,
-                as_written(plan.source),
+                plan.shown,
                 counts,
                 (*waits, *saved.notes),
                 max_chars=max_chars,

@@ -104,6 +104,7 @@ class _Recorded:
         recorded = {as_written(name): name for name in sorted(named) if name}
         self.servers = {**{name: name for name in recorded}, **catalog.servers}
         self.spellings = {**{name: name for name in recorded.values()}, **catalog.spellings}
+        self.unwrapped = catalog.unwrapped
         self._recorded = {
             (as_written(module), function)
             for module, _, function in (str(each["tool"]).rpartition(".") for each in calls)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from toolfold.catalog.answers import parse_text
+from toolfold.catalog.textrules import parse_text
 from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of

@@ -12,11 +12,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from toolfold.catalog.names import python_name, sandbox_name
+from toolfold.catalog.names import as_written, python_name, sandbox_name
 from toolfold.execution.analysis.plan import ProgramPlan, make_plan
 
 _OURS: Final = ("runs", "tools")
 _ROOT: Final = "toolfold"
+_ITEM: Final = "_toolfold_item"
+_GET: Final = "_toolfold_get"
+_HELPERS: Final = {
+    _ITEM: f"def {_ITEM}(value, key):\n"
+    "    return value if isinstance(value, (str, int, float, list)) else value[key]",
+    _GET: f"def {_GET}(value, key, default=None):\n"
+    "    return value if isinstance(value, (str, int, float, list)) else value.get(key, default)",
+}
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
@@ -28,6 +36,9 @@ class ModuleNames(Protocol):
 
     @property
     def servers(self) -> Mapping[str, str]: ...
+
+    @property
+    def unwrapped(self) -> Collection[str]: ...
 
     def has(self, module: str, function: str) -> bool: ...
 
@@ -51,7 +62,9 @@ def resolve(
     program = _Program(plan, names, session)
     program.read()
     if program.edits:
-        plan = make_plan(_edited(plan.source, program.edits), max_bytes=4 * len(plan.source) + 4096)
+        written = plan.source
+        plan = make_plan(_edited(written, program.edits), max_bytes=16 * len(written) + 4096)
+        plan = replace(plan, written=written)
     added = {name: text for name, text in program.added.items() if name not in session}
     return replace(plan, added=added, imports=plan.imports | program.modules)
 
@@ -62,6 +75,28 @@ def with_added(plan: ProgramPlan) -> ProgramPlan:
         return plan
     tree = ast.parse("\n".join(plan.added.values()))
     return replace(plan, nodes=(*plan.nodes, *ast.walk(tree)))
+
+
+def as_people_write(text: str) -> str:
+    """Return a text of the sandbox's as its author wrote it, or would have."""
+    text = as_written(text)
+    if not any(helper in text for helper in _HELPERS):
+        return text
+    return ast.unparse(ast.fix_missing_locations(_Restored().visit(ast.parse(text))))
+
+
+class _Restored(ast.NodeTransformer):
+    """Takes back what `_read_item` did."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:  # its name is the library's
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="_toolfold_item"), args=[value, key]):
+                return ast.Subscript(value, key, ast.Load())
+            case ast.Call(func=ast.Name(id="_toolfold_get"), args=[value, *rest]):
+                return ast.Call(ast.Attribute(value, "get", ast.Load()), rest, [])
+            case _:
+                return node
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +123,7 @@ class _Program:
         self, plan: ProgramPlan, names: ModuleNames, session: Mapping[str, str | None]
     ) -> None:
         self._nodes, self._names, self._session = plan.nodes, names, session
+        self._unwrapped = names.unwrapped
         self._bound = _bound(plan.nodes)
         self._early = _used_before_bound(plan.nodes[0], self._bound)
         self._attributes = {
@@ -113,6 +149,8 @@ class _Program:
                 self._read_from(node)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self._read_name(node, uses)
+            elif isinstance(node, ast.Subscript | ast.Call):
+                self._read_item(node)
         redirected = {name for name, used in uses.items() if self._settle(name, used)}
         for node in self._nodes:
             if isinstance(node, ast.Import):
@@ -165,6 +203,26 @@ class _Program:
     def _add(self, name: str) -> None:
         self.added[name] = f"import {name}"
         self.modules.add(name)
+
+    def _read_item(self, node: ast.Subscript | ast.Call) -> None:
+        """Have `x["content"]` and `x.get("content")` mean `x` where the answer is that content."""
+        match node:
+            case ast.Subscript(value=value, slice=ast.Constant(value=str(key)) as name):
+                helper = _ITEM if isinstance(node.ctx, ast.Load) else None
+            case ast.Call(
+                func=ast.Attribute(value=value, attr="get"),
+                args=[ast.Constant(value=str(key)) as name, *_],
+            ):
+                helper = _GET
+            case _:
+                return
+        if helper is None or key not in self._unwrapped:
+            return
+        self.edits.append(_Edit(_start(node), _start(node), f"{helper}("))
+        self.edits.append(_Edit(_end(value), _start(name), ", "))
+        if helper == _ITEM:
+            self.edits.append(_Edit(_end(name), _end(node), ")"))
+        self.added[helper] = _HELPERS[helper]
 
     def _read_own(self, node: ast.Attribute) -> None:
         """Read `toolfold.memory`."""
@@ -297,7 +355,9 @@ def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
 def _edited(source: str, edits: Iterable[_Edit]) -> str:
     """Return the text with its edits made, the last first, so that places stay true."""
     lines = [line.encode() for line in source.split("\n")]
-    for edit in sorted(edits, key=lambda each: each.start, reverse=True):
+    numbered = enumerate(edits)
+    order = sorted(numbered, key=lambda each: (each[1].start, each[1].end, each[0]), reverse=True)
+    for _, edit in order:
         (first, begin), (last, end) = edit.start, edit.end
         text = lines[first - 1][:begin] + edit.text.encode() + lines[last - 1][end:]
         lines[first - 1 : last] = text.split(b"\n")

@@ -32,7 +32,14 @@ class ProgramPlan:
     differs: bool
     """Whether Monty takes some of it and does not do as Python does."""
     added: Mapping[str, str] = field(default_factory=dict)
-    """The modules that it uses and does not import, each with the statement that does so."""
+    """The names that it uses without saying so, modules mostly, each with what defines it."""
+    written: str = ""
+    """The program as it was written, where it was changed since."""
+
+    @property
+    def shown(self) -> str:
+        """The program as its author knows it."""
+        return self.written or self.source
 
 
 def make_plan(source: str, *, max_bytes: int) -> ProgramPlan:

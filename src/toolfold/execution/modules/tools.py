@@ -14,7 +14,6 @@ from toolfold.catalog.offers import Offers
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.search.discovery import SearchResult
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
-from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.errors import BadCall, NotFound
 from toolfold.execution.skills.index import ToolAndSkillIndex, shown_hit
@@ -140,7 +139,7 @@ class DiscoveryModule:
             return shown_hit(skill, detail)
         if detail == "full":
             return self._catalog.describe(tool)
-        return tool.path if detail == "name" else brief(tool)
+        return tool.path if detail == "name" else self._catalog.brief(tool)
 
     async def describe(self, *names: str, client: str = "") -> str:
         """Return the stubs of the tools named, with their documentation."""
@@ -160,7 +159,10 @@ class DiscoveryModule:
         tools = self._catalog.functions(name)
         if tools:
             found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
-            return "\n".join(map(brief, found)) or f"All tools of {name} are denied by a rule."
+            return (
+                "\n".join(map(self._catalog.brief, found))
+                or f"All tools of {name} are denied by a rule."
+            )
         return self._catalog.describe(self._catalog.find(name))
 
     def servers(self) -> str:
