@@ -17,6 +17,13 @@ def main() -> int:
         from toolfold.relay.hooks.hook import hook
 
         return hook(arguments[1:], os.environ)
+    if arguments:
+        from toolfold.relay.terminal import goes_by_daemon, run_by_daemon
+
+        if goes_by_daemon(arguments, os.environ):
+            status = run_by_daemon(arguments, os.environ)
+            if status is not None:
+                return status
     from toolfold.entrypoints.cli import run_command
 
     return run_command(arguments)

@@ -32,14 +32,20 @@ HEAVY = {
 }  # fmt: skip
 
 
-def test_the_relay_imports_only_what_is_light() -> None:
-    code = "import sys, toolfold.__main__, toolfold.relay.mcp; print(*sys.modules)"
+@pytest.mark.parametrize("module", ["toolfold.relay.mcp", "toolfold.relay.terminal"])
+def test_what_starts_quickly_imports_only_what_is_light(module: str) -> None:
+    code = f"import sys, toolfold.__main__, {module}; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:0] = "
                               f"{[p for p in sys.path if p]!r}; {code}"],
                              capture_output=True, text=True, check=True).stdout.split()  # fmt: skip
 
-    assert "toolfold.relay.mcp" in modules
+    assert module in modules
     assert not HEAVY & set(modules)
+    ours = {name for name in modules if name.startswith("toolfold")}
+    assert {name for name in ours if not name.startswith("toolfold.relay")} == {
+        "toolfold",
+        "toolfold.__main__",
+    }
 
 
 @pytest.mark.parametrize("era", [MODERN, LEGACY])

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from toolfold.config.caller import current_caller
 from toolfold.config.faults import ConfigFault
 from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
@@ -91,7 +92,7 @@ def load_config(
     Raises:
         ConfigError: `config_file` cannot be used, a setting does not fit, or there is no home.
     """
-    environ = os.environ if environ is None else environ
+    environ = environment() if environ is None else environ
     cwd = current_directory() if cwd is None else cwd
     directories, project = Directories.from_environ(environ), find_project(cwd)
     read = _read_settings(directories, project, environ, overrides)
@@ -177,16 +178,19 @@ def _read_toml_file(path: Path, schema: SettingsSchema) -> Layer | None:
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment of this process, for those who need more of it than settings."""
-    return dict(os.environ)
+    """Return the environment that counts: of the caller we work for, else of this process."""
+    caller = current_caller()
+    return dict(os.environ if caller is None else caller.environ)
 
 
 def current_directory() -> Path:
-    """Return where this process is.
+    """Return where the caller we work for is, else where this process is.
 
     Raises:
         ConfigError: The directory is gone.
     """
+    if (caller := current_caller()) is not None:
+        return caller.directory
     try:
         return Path.cwd()
     except OSError as error:

@@ -19,17 +19,11 @@ examples:
 """
 
 
-def run_command(argv: Sequence[str]) -> int:
-    """Run one command and return its exit status."""
-    arguments = _parser().parse_args(argv)
+def run_command(argv: Sequence[str], parser: argparse.ArgumentParser | None = None) -> int:
+    """Run one command and return its exit status; who runs many may keep the parser."""
+    arguments = (parser or make_parser()).parse_args(argv)
     from importlib import import_module
 
-    if arguments.command == "tools_search" and not arguments.json:
-        from toolfold.entrypoints.commands.cached_search import kept_index, print_hits
-
-        if kept := kept_index(arguments):
-            print_hits(arguments, *kept)
-            return 0
     from toolfold.errors import ToolfoldError
 
     try:
@@ -45,7 +39,8 @@ def run_command(argv: Sequence[str]) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return what reads all commands."""
     parser = argparse.ArgumentParser(
         prog="toolfold",
         description="Fold every tool an agent has into one.",
@@ -85,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--no-daemon", action="store_true", help="do everything in this process")
     shared.add_argument("--config", metavar="FILE", help="use exactly the servers of this file")
     shared.add_argument(
         "--set",
@@ -130,7 +126,6 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
-    mcp.add_argument("--no-daemon", action="store_true", help="do everything in this one process")
     mcp.add_argument(
         "--tools",
         choices=("code", "memory", "graph"),

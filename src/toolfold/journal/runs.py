@@ -13,6 +13,9 @@ RunKind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal"]
 """What a run was: guest code; a dry run of that; a pinned tool, called by the model itself; a tool,
 called by a program; notes that a hook put before the model; personal data shown to the user."""
 
+TERMINAL: Final = "cli"
+"""The client of runs that a person at a terminal asks for."""
+
 WRITTEN: Final[frozenset[RunKind]] = frozenset({"code", "rehearsal"})
 """The kinds whose code the model wrote."""
 

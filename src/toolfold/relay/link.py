@@ -11,7 +11,7 @@ from toolfold.relay.wire import MAX_ANSWER, LineReader, decode, encode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     class Owner(Protocol):
@@ -68,6 +68,8 @@ class DaemonLink:
         self.client = os.urandom(8).hex()
         """Our name at the daemon, whichever it is."""
         self.socket: _socket.socket | None = None
+        self.on_replace: Callable[[str], None] = lambda _version: None
+        """Told the version of an older daemon that makes room for ours."""
         self._daemon = daemon
         self._context = context
         self._environ = environ
@@ -195,7 +197,9 @@ class DaemonLink:
         self.send(encode(self._daemon.hello(self._kind, token, nonce) | about))
 
     def _on_greeting(self, message: "dict[str, Any]") -> None:
-        if _number(message.get("version", __version__)) < _number(__version__):
+        version = message.get("version", __version__)
+        if _number(version) < _number(__version__):
+            self.on_replace(str(version))
             self._replace()
         elif "error" in message:
             self._give_up(str(message["error"]))
@@ -213,13 +217,15 @@ class DaemonLink:
         self._starts = 0
 
     def _present(self, greeting: "dict[str, Any]") -> None:
-        """Give the variables that the configuration names, to nobody but the daemon."""
+        """Give the variables that the configuration names, to nobody but the daemon.
+
+        A command is given all: it is ours, and may ask for any.
+        """
         if greeting.get("proof") != self._proof:
             self._give_up("Somebody else answers in the daemon's place; nothing was sent to it.")
             return
-        variables = {
-            name: self._environ[name] for name in greeting["needs"] if name in self._environ
-        }
+        needs = self._environ if self._kind == "command" else greeting["needs"]
+        variables = {name: self._environ[name] for name in needs if name in self._environ}
         self.send(encode({"environ": variables, "lost": self._owner.lost_calls()}))
 
     def _part(self) -> None:

@@ -5,6 +5,7 @@ import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toolfold.config.config import Config
@@ -61,7 +62,8 @@ def _continue_run(arguments: Namespace, config: Config, approval: Approval) -> i
 
     async def action(app: "App") -> int:
         origin = Origin(client=approval.client, project=approval.project)
-        result = await app.runtime.resume(approval.attempt, origin=origin)
+        resume = partial(app.runtime.resume, approval.attempt, origin=origin)
+        result = await local.told_if_interrupted(app.shared.journal, resume)
         return local.print_result(arguments, result)
 
     return local.with_app(config, action)

@@ -14,6 +14,7 @@ from toolfold.config.database import is_damage
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.times import parse_since
+from toolfold.entrypoints.terminal import absolute
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.audit.chain import Signer, key_path, read_signer
 from toolfold.journal.audit.export import lines
@@ -130,7 +131,7 @@ def _write(exported: Iterator[str], out: str | None) -> int:
             sys.stdout.buffer.write(line.encode() + b"\n")
         sys.stdout.buffer.flush()
         return 0
-    file = NewFile(Path(out or "").absolute())
+    file = NewFile(Path(absolute(out or "")))
     try:
         for line in exported:
             file.write(line)

@@ -8,8 +8,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import anyio
@@ -21,12 +21,14 @@ from toolfold.entrypoints.commands.options import config_of, config_of_run, writ
 from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
+from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.execution.losses import interrupted_text
 from toolfold.execution.report import RunReport
 from toolfold.execution.runtime import SessionRequest
-from toolfold.journal.journal import journal_of
+from toolfold.journal.journal import Journal, journal_of
 from toolfold.journal.replay import DoubtDecision
-from toolfold.journal.runs import Origin
+from toolfold.journal.runs import TERMINAL, Origin
 from toolfold.memory.memories import Memories
 
 _T = TypeVar("_T")
@@ -37,12 +39,15 @@ def run(arguments: Namespace) -> int:
     code = _code(arguments)
 
     async def action(app: App) -> int:
-        origin = Origin(client="cli", project=str(app.config.project or ""))
-        wish = SessionRequest(arguments.session)
-        dry_run = arguments.dry_run
-        return print_result(
-            arguments, await app.runtime.run(code, origin=origin, session=wish, dry_run=dry_run)
+        origin = terminal_origin(str(app.config.project or ""))
+        run = partial(
+            app.runtime.run,
+            code,
+            origin=origin,
+            session=SessionRequest(arguments.session),
+            dry_run=arguments.dry_run,
         )
+        return print_result(arguments, await told_if_interrupted(app.shared.journal, run))
 
     return with_app(config_of(arguments), action)
 
@@ -52,16 +57,41 @@ def resume(arguments: Namespace, run_id: str) -> int:
     decision: DoubtDecision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
     config = config_of(arguments)
     begun = journal_of(config).find(run_id).origin
-    client = begun.client if begun.client.startswith("key:") else "cli"
 
     async def action(app: App) -> int:
-        origin = Origin(client=client, project=begun.project)
+        origin = terminal_origin(begun.project)
+        if begun.client.startswith("key:"):
+            origin = replace(origin, client=begun.client)
         return print_result(
-            arguments, await app.runtime.resume(run_id, origin=origin, decision=decision)
+            arguments,
+            await told_if_interrupted(
+                app.shared.journal,
+                partial(app.runtime.resume, run_id, origin=origin, decision=decision),
+            ),
         )
 
     run_config = config_of_run(arguments, config, project=begun.project, client=begun.client)
     return with_app(run_config, action)
+
+
+async def told_if_interrupted(
+    journal: Journal, run: Callable[..., Awaitable[RunReport]]
+) -> RunReport:
+    """Run; where the person interrupts that, say which calls had completed."""
+    begun: list[str] = []
+    try:
+        return await run(on_begin=begun.append)
+    except anyio.get_cancelled_exc_class():
+        for run_id in begun:
+            print(f"toolfold: {interrupted_text(journal, run_id)}", file=sys.stderr, flush=True)
+        raise
+
+
+def terminal_origin(project: str) -> Origin:
+    """Return who asks for a run here; where it is lost with the daemon, it is found by that."""
+    terminal = remote_terminal()
+    request = "" if terminal is None else terminal.id
+    return Origin(client=TERMINAL, request=request, project=project)
 
 
 def print_result(arguments: Namespace, result: RunReport) -> int:
@@ -118,7 +148,13 @@ def learn_tools(config: Config) -> None:
 
 
 def with_app(config: Config, action: Callable[[App], Awaitable[int]]) -> int:
-    """Do something with a running app; a signal ends it in order."""
+    """Do something with a running app; a signal ends it in order.
+
+    In the daemon that is the app which all its clients share.
+    """
+    terminal = remote_terminal()
+    if terminal is not None:
+        return terminal.with_app(config, action)
     return with_running(running_app(config), action)
 
 
@@ -165,8 +201,8 @@ def _code(arguments: Namespace) -> str:
     if arguments.file in {None, "-"}:
         return sys.stdin.read()
     try:
-        return Path(arguments.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_file(arguments.file).decode()
+    except UnicodeDecodeError as error:
         raise ConfigError(f"Cannot read {arguments.file}: {error}") from error
 
 

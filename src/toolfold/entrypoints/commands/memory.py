@@ -3,13 +3,19 @@
 import json
 import sys
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolfold.api import forms
 from toolfold.api.door import OnProgress, ask
+from toolfold.api.values import as_json
+from toolfold.config.config import load_config
 from toolfold.entrypoints.commands.progress import ProgressBar
+from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import BadInput
 from toolfold.memory.forms import as_text
+
+if TYPE_CHECKING:
+    from toolfold.memory.memories import RequestContext
 
 _NONE = "There is no such note."
 
@@ -129,6 +135,11 @@ def ask_memory(
     on_progress: OnProgress | None = None,
 ) -> Any:
     """Have a verb of memory done in the namespace that the options name."""
+    terminal = remote_terminal()
+    if terminal is not None:
+        return terminal.ask_memory(
+            _place(arguments), f"memory.{verb}", as_json(verb, given), on_progress
+        )
     return ask(
         f"memory.{verb}",
         given,
@@ -136,6 +147,13 @@ def ask_memory(
         namespace=arguments.namespace,
         on_progress=on_progress,
     )
+
+
+def _place(arguments: Namespace) -> "RequestContext":
+    from toolfold.memory.memories import RequestContext
+
+    config = load_config()
+    return RequestContext(arguments.namespace or config.namespace, config.settings.memory)
 
 
 def _standard_input() -> str:

@@ -3,13 +3,13 @@
 from argparse import Namespace
 from pathlib import Path
 
-from toolfold.config.config import Config, load_config, parse_overrides
+from toolfold.config.config import Config, current_directory, load_config, parse_overrides
 from toolfold.errors import ConfigError
 
 
 def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
     """Load the configuration that `--config` and `--set` ask for, here or as of a directory."""
-    config_file = Path(arguments.config).absolute() if arguments.config else None
+    config_file = current_directory() / arguments.config if arguments.config else None
     overrides = parse_overrides(arguments.set)
     return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from toolfold import __version__
+from toolfold.config.config import current_directory, environment
 from toolfold.entrypoints.commands.daemon import ask_daemon, find_daemon
 from toolfold.errors import ToolfoldError
 
@@ -27,7 +28,12 @@ def probe_relay(options: Sequence[str]) -> tuple[bool, str]:
         daemon = find_daemon()
         was_running = ask_daemon(daemon, "status") is not None
         with subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=current_directory(),
+            env=dict(environment()),
         ) as relay:
             reply = _converse(relay)
         status = ask_daemon(daemon, "status" if was_running else "stop")

@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolfold.catalog.listing import ListingCache, write_whole
-from toolfold.catalog.search.discovery import ToolIndex
+from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.tool import Tool
-from toolfold.config.config import Config, deciding_files
+from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig, config_hash
-from toolfold.entrypoints.commands.cached_search import as_kept, path_of, print_hits
 from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.terminal import remote_terminal
 
 if TYPE_CHECKING:
+    from toolfold.app import App
     from toolfold.catalog.known_tools import KnownTools
+    from toolfold.catalog.search.discovery import SearchResult
 
 
 def tools_list(arguments: Namespace) -> int:
@@ -40,13 +41,21 @@ def tools_list(arguments: Namespace) -> int:
 
 def tools_search(arguments: Namespace) -> int:
     """Print the tools that fit a query, best first."""
-    shelf = CachedCatalog(arguments)
-    index, lines = shelf.index(arguments)
-    if not arguments.json:
-        print_hits(arguments, index, lines)
-        return shelf.report_missing()
     query = " ".join(arguments.query)
-    _print_json(index.search(query, limit=max(1, arguments.limit), server=arguments.server).hits)
+    limit, server = max(1, arguments.limit), arguments.server
+    shelf = CachedCatalog(arguments)
+    found = shelf.search(query, limit=limit, server=server)
+    if arguments.json:
+        _print_json(found.hits)
+        return shelf.report_missing()
+    from toolfold.catalog.stubs import brief
+
+    for tool in found.hits:
+        print(brief(tool))
+    if not found.hits:
+        print(f"No tool matches {query!r}.")
+    if found.unmatched:
+        print(f"(no tool mentions: {', '.join(found.unmatched)})")
     return shelf.report_missing()
 
 
@@ -83,20 +92,20 @@ class CachedCatalog:
         listings = {s.name: self._cache.load(config_hash(s)) for s in self._servers()}
         return KnownTools(listings, built_in=built_in_tools())
 
-    def index(self, arguments: Namespace) -> tuple[ToolIndex, dict[str, str]]:
-        """Return the index over them, and the line that is shown of each by its path."""
-        from toolfold.catalog.stubs import brief
+    def search(self, query: str, *, limit: int, server: str | None) -> "SearchResult":
+        """Return the tools that fit a query: by words and meaning in the daemon, else by words."""
+        if remote_terminal() is None:
+            return self.known().index.search(query, limit=limit, server=server)
+        found: list[SearchResult] = []
 
-        index = self.known().index
-        lines = {tool.path: brief(tool) for tool in index.tools}
-        if not self._faults():
-            write_whole(Path(path_of(arguments)), as_kept(index, lines, self._watched(arguments)))
-        return index, lines
+        async def action(app: "App") -> int:
+            found.append(await app.discovery.find(query, limit=limit, server=server, client=""))
+            return 0
 
-    def _watched(self, arguments: Namespace) -> list[str]:
-        """Return every file that has a say in which tools there are, whether it exists or not."""
-        files = deciding_files(self._config, Path.cwd(), arguments.config)
-        return [str(file) for file in (*files, *self._listings().values())]
+        from toolfold.entrypoints.commands.local import with_app
+
+        with_app(self._config, action)
+        return found[0]
 
     def report_missing(self) -> int:
         """Say on standard error what is not there; return the exit status."""

@@ -7,9 +7,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.api import forms
-from toolfold.api.door import absolute
 from toolfold.entrypoints.commands.memory import ask_memory, print_value
 from toolfold.entrypoints.commands.progress import ProgressBar
+from toolfold.entrypoints.terminal import absolute
 from toolfold.memory.transfer.models import Exported, Imported
 
 

@@ -18,12 +18,13 @@ from mcp.server import Server
 
 from toolfold import __version__
 from toolfold.app import App, SharedResources
+from toolfold.config.caller import Caller
 from toolfold.config.config import Config
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.client_context import ClientContext
 from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients
+from toolfold.entrypoints.daemon.commands import CommandServer
 from toolfold.entrypoints.daemon.hooks import HookServer
-from toolfold.entrypoints.daemon.lost_requests import describe_losses
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
@@ -31,6 +32,8 @@ from toolfold.entrypoints.mcp.manifest_writer import save_manifest
 from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.execution.losses import describe_losses
+from toolfold.journal.runs import TERMINAL
 from toolfold.memory.memories import RequestContext
 from toolfold.relay.wire import WIRE, decode, encode
 
@@ -76,6 +79,7 @@ class ConnectionServer:
         self._shared = shared
         self._apps = apps
         self._clients = clients
+        self._commands = CommandServer(apps, shared.memories)
         self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:
@@ -113,7 +117,7 @@ class ConnectionServer:
 
     async def _welcome(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         match hello.get("kind"):
-            case "mcp" | "verbs" | "hook":
+            case "mcp" | "verbs" | "hook" | "command":
                 await self._greet(hello, lines, prove)
             case "status":
                 await lines.send(encode(self._daemon.status()))
@@ -125,11 +129,12 @@ class ConnectionServer:
 
     async def _greet(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         context = ClientContext.read(hello)
+        is_command = hello["kind"] == "command"  # what is wrong with settings it says itself
         greeting = {
             "wire": WIRE,
             "version": __version__,
             "proof": prove(f"daemon:{hello.get('nonce')}"),
-            "needs": await anyio.to_thread.run_sync(context.variables),
+            "needs": [] if is_command else await anyio.to_thread.run_sync(context.variables),
         }
         await lines.send(encode(greeting))
         reply = await _next(lines)
@@ -137,6 +142,9 @@ class ConnectionServer:
             return
         if not isinstance(reply.get("environ"), dict):
             raise ConfigError("The relay did not say which variables it has.")
+        if is_command:
+            await self._serve_command(hello, reply, context, lines)
+            return
         config = await anyio.to_thread.run_sync(context.config, reply["environ"])
         project = str(config.project or config.start_directory)
         client = ConnectedClient(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
@@ -157,6 +165,23 @@ class ConnectionServer:
                 async with self._apps.enter(config) as app:
                     await lines.send(ready)
                     await self._serve_code(app, client, lines, hello)
+
+    async def _serve_command(
+        self,
+        hello: dict[str, Any],
+        reply: dict[str, Any],
+        context: ClientContext,
+        lines: LineStream,
+    ) -> None:
+        client = ConnectedClient(
+            id=str(hello["client"]), pid=hello.get("pid", 0), project=str(context.cwd)
+        )
+        lost = reply.get("lost", [])
+        losses = describe_losses(self._shared.journal, TERMINAL, lost) if lost else {}
+        await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
+        caller = Caller(context.cwd, reply["environ"])
+        async with self._clients.served(client):
+            await self._commands.serve(caller, lines, client.in_flight, client=client.id)
 
     async def _serve_code(
         self, app: App, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]

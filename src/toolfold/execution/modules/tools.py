@@ -112,10 +112,12 @@ class DiscoveryModule:
             lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
         return "\n".join(lines + self._missing())
 
-    async def find(self, query: str, *, limit: int, client: str) -> SearchResult:
+    async def find(
+        self, query: str, *, limit: int, client: str, server: str | None = None
+    ) -> SearchResult:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
-        found = await self._find(query, limit=limit + _MAX_HITS, server=None, client=client)
+        found = await self._find(query, limit=limit + _MAX_HITS, server=server, client=client)
         hits = [tool for tool in found.hits if self._index.skill(tool) is None]
         return replace(found, hits=tuple(hits[:limit]))
 

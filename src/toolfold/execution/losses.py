@@ -23,6 +23,12 @@ def describe_losses(
         return {}
 
 
+def interrupted_text(journal: Journal, run_id: str) -> str:
+    """Say what a run had done when the person who waited for it interrupted it."""
+    run = journal.find(run_id)
+    return f"Interrupted. {_done(run)} `toolfold runs resume {run.id}` goes on from there."
+
+
 def _describe(run: Run | None) -> JsonObject | None:
     if run is None:
         return None

@@ -1,0 +1,286 @@
+"""Run commands for terminals: each is a thin program that sends its words and prints what comes."""
+
+import base64
+import logging
+import threading
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from anyio.from_thread import BlockingPortal
+
+from toolfold.app import App
+from toolfold.config.caller import Caller, acting_for
+from toolfold.config.config import Config
+from toolfold.entrypoints.cli import make_parser, run_command
+from toolfold.entrypoints.daemon.app_pool import AppPool
+from toolfold.entrypoints.mcp.lines import InFlight, LineStream
+from toolfold.entrypoints.terminal import (
+    Interrupted,
+    OnMemoryProgress,
+    StreamName,
+    attached,
+    route_streams,
+)
+from toolfold.memory.forms import as_json
+from toolfold.memory.memories import Memories, RequestContext
+from toolfold.relay.wire import decode, encode
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+_MAX_COMMANDS: Final = 200
+_MAX_HELD: Final = 8_192
+_MAX_UNSENT: Final = 64
+_INTERRUPTED: Final = 130
+_FAILED: Final = 1
+
+
+class CommandServer:
+    """Runs the commands of terminals, each in a thread of its own."""
+
+    def __init__(self, worlds: AppPool, memories: Memories) -> None:
+        self._worlds = worlds
+        self._memories = memories
+        self._threads = anyio.CapacityLimiter(_MAX_COMMANDS)
+        route_streams()
+
+    async def serve(
+        self, caller: Caller, lines: LineStream, in_flight: InFlight, *, client: str
+    ) -> None:
+        """Run the command that a terminal asks for, and say how it ended.
+
+        A terminal that leaves, or says that it was interrupted, ends what it asked for.
+        """
+        request = decode(await lines.receive()) or {}
+        async with BlockingPortal() as portal, anyio.create_task_group() as tasks:
+            terminal = SocketTerminal(
+                id=client,
+                worlds=self._worlds,
+                memories=self._memories,
+                lines=lines,
+                portal=portal,
+                streams=request.get("terminal") or {},
+            )
+            tasks.start_soon(terminal.hear)
+            with in_flight.counting(client):
+                status = await anyio.to_thread.run_sync(
+                    _run, request.get("argv") or [], caller, terminal, limiter=self._threads
+                )
+                await terminal.finish(status)
+            tasks.cancel_scope.cancel()
+
+
+@cache
+def _parser() -> ArgumentParser:
+    return make_parser()  # that takes longer than most commands
+
+
+def _run(argv: list[str], caller: Caller, terminal: "SocketTerminal") -> int:
+    """Run a command as if this were a process of its own; return its exit status."""
+    with acting_for(caller), attached(terminal):
+        try:
+            return run_command(argv, _parser())
+        except SystemExit as leaving:  # argument parsing ends so
+            return leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
+        except Interrupted:
+            return _INTERRUPTED
+        except Exception:  # noqa: BLE001  # the outer edge
+            _log.exception("A command ended with an error.")
+            terminal.write("stderr", "toolfold: The command failed; see `toolfold logs`.\n")
+            return _FAILED
+
+
+async def _as_json(value: Awaitable[Any]) -> Any:
+    return as_json(await value)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class SocketTerminal:
+    """A terminal at the other end of a connection. Its methods may be called from any thread."""
+
+    id: str
+    worlds: AppPool
+    memories: Memories
+    lines: LineStream
+    portal: BlockingPortal
+    streams: dict[str, Any]
+    """Which of its standard streams a person is at, and how wide it is."""
+    is_interrupted: bool = False
+    _held: dict[str, list[str]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
+    _unsent: list[bytes] = field(default_factory=list)
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+    _scopes: set[anyio.CancelScope] = field(default_factory=set)
+    _loop_thread: int = field(default_factory=threading.get_ident)
+    _replies: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def columns(self) -> int:
+        """How wide it is; 0 where it is none."""
+        return int(self.streams.get("columns") or 0)
+
+    def is_tty(self, name: str) -> bool:
+        """Whether a person is at one of its standard streams."""
+        return bool(self.streams.get(name))
+
+    def write(self, name: StreamName, content: str | bytes) -> None:
+        """Print; without content, what was held back is sent."""
+        if isinstance(content, bytes):
+            self._flush(name)
+            self._post({name: base64.b64encode(content).decode(), "is_base64": True})
+            return
+        held = self._held[name]
+        held.append(content)
+        is_line = self.is_tty(name) or name == "stderr"
+        if not content or (is_line and "\n" in content) or sum(map(len, held)) > _MAX_HELD:
+            self._flush(name)
+
+    def _flush(self, name: StreamName) -> None:
+        text = "".join(self._held[name])
+        self._held[name].clear()
+        if text:
+            self._post({name: text})
+
+    def _post(self, message: dict[str, Any]) -> None:
+        """Send in order. Who is not the event loop waits while too much is unsent."""
+        if threading.get_ident() == self._loop_thread:
+            self._put(message)
+        else:
+            self.portal.call(self._put_patiently, message)
+
+    def _put(self, message: dict[str, Any]) -> None:
+        self._unsent.append(encode(message))
+        self._note_change()
+
+    async def _put_patiently(self, message: dict[str, Any]) -> None:
+        self._put(message)
+        while len(self._unsent) > _MAX_UNSENT and not self.is_interrupted:
+            await self._changed.wait()
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def read_line(self) -> str:
+        """Return what is typed, with its end; "" when nothing more comes.
+
+        Raises:
+            Interrupted: The person pressed Control-C instead, or is gone.
+        """
+        self._flush("stdout")
+        content: bytes = self.portal.call(self._ask, {"read": "line"})
+        return content.decode("utf-8", "surrogateescape")
+
+    def read_input(self, path: str | None = None) -> bytes:
+        """Return all of a file as that side sees it; of its standard input without a path.
+
+        Raises:
+            OSError: It cannot be read.
+            Interrupted: As `read_line`.
+        """
+        content: bytes = self.portal.call(self._ask, {"read": "all", "path": path})
+        return content
+
+    async def _ask(self, message: dict[str, Any]) -> bytes:
+        self._put(message)
+        parts: list[bytes] = []
+        while True:
+            while not self._replies:
+                if self.is_interrupted:
+                    raise Interrupted
+                await self._changed.wait()
+            reply = self._replies.pop(0)
+            if "error" in reply:
+                raise OSError(0, str(reply["error"]))
+            parts.append(base64.b64decode(reply.get("content", "")))
+            if reply.get("is_last"):
+                return b"".join(parts)
+
+    def with_app(self, config: Config, action: Callable[[App], Awaitable[int]]) -> int:
+        """Do something with the app of a configuration.
+
+        Raises:
+            Interrupted: The person pressed Control-C meanwhile, or is gone.
+        """
+
+        async def work() -> int:
+            async with self.worlds.enter(config) as app:
+                return await action(app)
+
+        return self.portal.call(self._interruptible, work)
+
+    def ask_memory(
+        self,
+        place: RequestContext,
+        verb: str,
+        arguments: dict[str, Any],
+        on_progress: OnMemoryProgress | None,
+    ) -> Any:
+        """Have a verb of memory done, and return its answer as JSON.
+
+        Raises:
+            ToolfoldError: It could not be done.
+        """
+        call = partial(self.memories.call, place, verb, arguments, progress=on_progress)
+        return self.portal.call(self._interruptible, lambda: _as_json(call()))
+
+    async def _interruptible(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do something until the terminal is interrupted.
+
+        Raises:
+            Interrupted: It was.
+        """
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            if self.is_interrupted:
+                scope.cancel()
+            try:
+                return await work()
+            finally:
+                self._scopes.discard(scope)
+        raise Interrupted
+
+    async def hear(self) -> None:
+        """Take in what the terminal says, and send it what it is told."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._send_all)
+            while True:
+                try:
+                    message = decode(await self.lines.receive()) or {}
+                except anyio.EndOfStream:
+                    self.interrupt()
+                    return
+                if "interrupt" in message:
+                    self.interrupt()
+                else:
+                    self._replies.append(message)
+                self._note_change()
+
+    def interrupt(self) -> None:
+        """End what the terminal asked for."""
+        self.is_interrupted = True
+        self._note_change()
+        for scope in list(self._scopes):
+            scope.cancel()
+
+    async def _send_all(self) -> None:
+        while True:
+            while not self._unsent:
+                await self._changed.wait()
+            content = b"".join(self._unsent)
+            self._unsent.clear()
+            self._note_change()
+            await self.lines.send(content)
+
+    async def finish(self, status: int) -> None:
+        """Say how the command ended, after all that it printed."""
+        for name in self._held:
+            text = "".join(self._held[name])
+            if text:
+                self._put({name: text})
+        unsent, self._unsent = self._unsent, []
+        await self.lines.send(b"".join([*unsent, encode({"status": status})]))

@@ -1,0 +1,250 @@
+"""The terminal that a command works for: that of this process, or one at the daemon's socket.
+
+Commands print, read standard input and ask as any program does. Where the daemon runs one, its
+standard streams are those of the terminal elsewhere, for that command alone.
+"""
+
+import io
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from toolfold.config.config import current_directory
+from toolfold.errors import ConfigError
+
+if TYPE_CHECKING:
+    from toolfold.app import App
+    from toolfold.config.config import Config
+    from toolfold.memory.memories import RequestContext
+
+StreamName = Literal["stdout", "stderr"]
+OnMemoryProgress = Callable[[int, int, str], None]
+
+_USUAL_COLUMNS: Final = 80
+
+
+class Interrupted(Exception):  # not an error: the person at the terminal wants it so
+    """The person at a remote terminal pressed Control-C, or the terminal is gone."""
+
+
+class RemoteTerminal(Protocol):
+    """A terminal that is not this process's own."""
+
+    @property
+    def id(self) -> str:
+        """Its name, for the length of one command."""
+        ...
+
+    @property
+    def columns(self) -> int:
+        """How wide it is; 0 where it is none."""
+        ...
+
+    def is_tty(self, name: str) -> bool:
+        """Whether a person is at one of its standard streams."""
+        ...
+
+    def write(self, name: StreamName, content: str | bytes) -> None:
+        """Print there."""
+        ...
+
+    def read_line(self) -> str:
+        """Return what is typed there, with its end; "" when nothing more comes."""
+        ...
+
+    def read_input(self, path: str | None = None) -> bytes:
+        """Return all of a file as that side sees it; of its standard input without a path.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        ...
+
+    def with_app(self, config: "Config", action: "Callable[[App], Awaitable[int]]") -> int:
+        """Do something with the app of a configuration that runs here already, or is started."""
+        ...
+
+    def ask_memory(
+        self,
+        place: "RequestContext",
+        verb: str,
+        arguments: dict[str, Any],
+        on_progress: OnMemoryProgress | None,
+    ) -> Any:
+        """Have a verb of memory done here, and return its answer as JSON."""
+        ...
+
+
+_remote: ContextVar[RemoteTerminal | None] = ContextVar("remote terminal", default=None)
+
+
+def remote_terminal() -> RemoteTerminal | None:
+    """Return the terminal that the code that asks works for; None for that of this process."""
+    return _remote.get()
+
+
+@contextmanager
+def attached(terminal: RemoteTerminal) -> Iterator[None]:
+    """Work for a terminal in this context, and in the threads and tasks that it starts."""
+    token = _remote.set(terminal)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        _remote.reset(token)
+
+
+def columns() -> int:
+    """Return how wide the terminal is."""
+    terminal = _remote.get()
+    if terminal is not None:
+        return terminal.columns or _USUAL_COLUMNS
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def read_file(path: str) -> bytes:
+    """Return a file as the terminal sees it: it may be a pipe that only that side can open.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    terminal = _remote.get()
+    try:
+        if terminal is not None:
+            return terminal.read_input(path)
+        return (current_directory() / path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def absolute(path: str) -> str:
+    """Return a path as the terminal means it, also for who is elsewhere."""
+    return str(current_directory() / Path(path).expanduser())
+
+
+def route_streams() -> None:
+    """Have the standard streams of this process serve whichever terminal is worked for."""
+    if isinstance(sys.stdout, _Output):
+        return
+    sys.stdout = _Output("stdout", sys.stdout)
+    sys.stderr = _Output("stderr", sys.stderr)
+    sys.stdin = _Input(sys.stdin)
+
+
+class _Output(io.TextIOBase):
+    """Prints at the terminal that is worked for, or where this process prints."""
+
+    def __init__(self, name: StreamName, own: Any) -> None:
+        self._name: StreamName = name
+        self._own = own
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    @property
+    def buffer(self) -> "_Bytes":
+        """What takes bytes."""
+        return _Bytes(self)
+
+    def write(self, text: str) -> int:
+        """Print; at a terminal line by line, elsewhere as much as comes."""
+        terminal = _remote.get()
+        if terminal is None:
+            return int(self._own.write(text))
+        if self._name == "stderr":
+            sys.stdout.flush()
+        terminal.write(self._name, text)
+        return len(text)
+
+    def write_bytes(self, content: bytes) -> None:
+        """Print what is no text."""
+        terminal = _remote.get()
+        if terminal is None:
+            self._own.buffer.write(content)
+        else:
+            terminal.write(self._name, content)
+
+    def flush(self) -> None:
+        """Have what was printed so far be seen."""
+        terminal = _remote.get()
+        if terminal is None:
+            self._own.flush()
+        else:
+            terminal.write(self._name, "")
+
+    def isatty(self) -> bool:
+        """Whether a person sees it."""
+        terminal = _remote.get()
+        return bool(self._own.isatty()) if terminal is None else terminal.is_tty(self._name)
+
+    def fileno(self) -> int:
+        """Return our own descriptor; what a remote terminal has cannot be had."""
+        if _remote.get() is not None:
+            raise io.UnsupportedOperation("fileno")
+        return int(self._own.fileno())
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Bytes(io.RawIOBase):
+    """The same for bytes."""
+
+    def __init__(self, output: _Output) -> None:
+        self._output = output
+
+    def write(self, content: Any) -> int:
+        self._output.write_bytes(bytes(content))
+        return len(content)
+
+    def flush(self) -> None:
+        self._output.flush()
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Input(io.TextIOBase):
+    """Reads from the terminal that is worked for, or from our own standard input."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    @property
+    def buffer(self) -> Any:
+        """What gives bytes."""
+        terminal = _remote.get()
+        return self._own.buffer if terminal is None else io.BytesIO(terminal.read_input())
+
+    def read(self, size: int | None = -1) -> str:
+        """Return all that comes, or so many characters of it."""
+        terminal = _remote.get()
+        if terminal is None:
+            return str(self._own.read(size))
+        text = terminal.read_input().decode("utf-8", "surrogateescape")
+        return text if size is None or size < 0 else text[:size]
+
+    def readline(self, _size: int = -1) -> str:  # type: ignore[override]
+        """Return what is typed next."""
+        terminal = _remote.get()
+        return str(self._own.readline()) if terminal is None else terminal.read_line()
+
+    def isatty(self) -> bool:
+        """Whether a person can type."""
+        terminal = _remote.get()
+        return bool(self._own.isatty()) if terminal is None else terminal.is_tty("stdin")
+
+    def fileno(self) -> int:
+        """Return our own descriptor."""
+        if _remote.get() is not None:
+            raise io.UnsupportedOperation("fileno")
+        return int(self._own.fileno())
+
+    def readable(self) -> bool:
+        return True
