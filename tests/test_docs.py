@@ -8,7 +8,7 @@ from toolfold.config.hooks import HookSettings
 from toolfold.config.privacy import PrivacySettings
 from toolfold.config.servers import ServerOptions
 from toolfold.config.settings import Limits, MemorySettings, Settings
-from toolfold.entrypoints.cli import _parser
+from toolfold.entrypoints.cli import make_parser
 from toolfold.execution.analysis.plan import make_plan
 
 
@@ -18,7 +18,7 @@ def read(name: str) -> str:
 
 def commands() -> list[str]:
     """Return those that `--help` lists."""
-    [subcommands] = [a for a in _parser()._actions if hasattr(a, "choices") and a.choices]
+    [subcommands] = [a for a in make_parser()._actions if hasattr(a, "choices") and a.choices]
     return [shown.dest for shown in subcommands._choices_actions]
 
 

@@ -70,6 +70,7 @@ class Installed:
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "TOOLFOLD_HOME": str(self.home / "t"),
+            "TOOLFOLD_NO_DAEMON": "1",
             "http_proxy": "http://127.0.0.1:9",
             "https_proxy": "http://127.0.0.1:9",
         }

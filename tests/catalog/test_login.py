@@ -49,7 +49,8 @@ class Command:
     def __init__(self, tmp_path: Path, home: Path) -> None:
         self._tmp_path = tmp_path
         self._environ = {
-            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)
+            "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home),
+            "TOOLFOLD_NO_DAEMON": "1",
         }  # fmt: skip
         self.logins = home / "data" / "logins"
 

@@ -30,7 +30,12 @@ Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def toolfold(tmp_path: Path, home: Path) -> Toolfold:
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "TOOLFOLD_HOME": str(home),
+        "TOOLFOLD_NO_DAEMON": "1",
+    }
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

@@ -21,7 +21,12 @@ class Terminal:
 
     def __init__(self, root: Path, home: Path) -> None:
         self.home, self._root = home, root
-        self._environ = {"PATH": os.environ["PATH"], "HOME": str(root), "TOOLFOLD_HOME": str(home)}
+        self._environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(root),
+            "TOOLFOLD_HOME": str(home),
+            "TOOLFOLD_NO_DAEMON": "1",
+        }
 
     def program(
         self, *arguments: str, stdin: str = "", of: str = "privacy"

@@ -17,7 +17,12 @@ Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def environment(tmp_path: Path, home: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "TOOLFOLD_HOME": str(home),
+        "TOOLFOLD_NO_DAEMON": "1",
+    }
 
 
 @pytest.fixture

@@ -181,7 +181,7 @@ def estimate(machine: Machine, *options: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "toolfold", "savings", "--estimate", *options],
         capture_output=True, text=True, cwd=machine.project, timeout=100,
-        env={"HOME": str(machine.home), "PATH": str(machine.home)},
+        env={"HOME": str(machine.home), "PATH": str(machine.home), "TOOLFOLD_NO_DAEMON": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

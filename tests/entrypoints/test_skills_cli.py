@@ -24,6 +24,7 @@ def toolfold(tmp_path: Path, home: Path) -> Toolfold:
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "TOOLFOLD_HOME": str(home),
+            "TOOLFOLD_NO_DAEMON": "1",
         }
         return subprocess.run(
             [sys.executable, "-m", "toolfold", *arguments],

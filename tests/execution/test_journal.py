@@ -697,7 +697,12 @@ def test_a_killed_process_leaves_what_its_run_had_done(tmp_path: Path, home: Pat
     code = "import null\nfor i in range(10_000_000):\n    null.put(value=i)"
     child = subprocess.Popen(
         [sys.executable, "-m", "toolfold", "run", "--config", str(config), "-c", code],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home)},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "TOOLFOLD_HOME": str(home),
+            "TOOLFOLD_NO_DAEMON": "1",
+        },
         cwd=tmp_path,
         start_new_session=True,
     )

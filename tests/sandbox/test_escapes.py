@@ -369,7 +369,7 @@ def test_a_value_that_is_dear_to_hash_ends_the_host_instead_of_stalling_it(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "toolfold", "run", "--set", "limits.stall_s=2", "-c", code],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_NO_DAEMON": "1"},
         cwd=tmp_path, capture_output=True, text=True, timeout=50,
     )  # fmt: skip
 
