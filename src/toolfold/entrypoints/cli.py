@@ -55,6 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tools(commands, shared)
     _add_mcp(commands, shared)
     _add_serve(commands, shared)
+    _add_ui(commands, shared)
     add_memory(commands)
     add_transfer(commands)
     add_runs(commands, shared)
@@ -134,6 +135,13 @@ def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     mcp.add_argument("--namespace", help="where notes belong to; by default the project")
     mcp.set_defaults(command="mcp", module="commands.local")
+
+
+def _add_ui(commands: Any, shared: argparse.ArgumentParser) -> None:
+    ui = commands.add_parser("ui", parents=[shared], help="open the dashboard in a browser")
+    ui.add_argument("--port", type=int, default=0, help="the port (default: a free one)")
+    ui.add_argument("--no-browser", action="store_true", help="only print the address")
+    ui.set_defaults(command="ui", module="commands.ui")
 
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:

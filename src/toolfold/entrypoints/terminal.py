@@ -63,6 +63,10 @@ class RemoteTerminal(Protocol):
         """
         ...
 
+    def browse(self, address: str) -> None:
+        """Open an address in a browser there."""
+        ...
+
     def with_app(self, config: "Config", action: "Callable[[App], Awaitable[int]]") -> int:
         """Do something with the app of a configuration that runs here already, or is started."""
         ...
@@ -120,6 +124,17 @@ def read_file(path: str) -> bytes:
         return (current_directory() / path).read_bytes()
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def open_browser(address: str) -> None:
+    """Open an address in the browser of the person at the terminal."""
+    terminal = _remote.get()
+    if terminal is not None:
+        terminal.browse(address)
+        return
+    import webbrowser
+
+    webbrowser.open(address)
 
 
 def absolute(path: str) -> str:

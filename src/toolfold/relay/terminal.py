@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COMMANDS = frozenset(
-    {"approve", "doctor", "memory", "policy", "reject", "run", "runs", "savings", "tools"}
+    {"approve", "doctor", "memory", "policy", "reject", "run", "runs", "savings", "tools", "ui"}
 )
 """What the daemon does for terminals."""
 
@@ -171,6 +171,10 @@ class _Command:
             self._status = int(message["status"])
         elif "read" in message:
             self._read(message)
+        elif "browse" in message:
+            import webbrowser
+
+            webbrowser.open(message["browse"])
         for name, descriptor in _STREAMS.items():
             if name in message:
                 write_all(descriptor, _content(message, name))

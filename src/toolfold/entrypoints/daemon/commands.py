@@ -200,6 +200,10 @@ class SocketTerminal:
             if reply.get("is_last"):
                 return b"".join(parts)
 
+    def browse(self, address: str) -> None:
+        """Have that side open an address in a browser."""
+        self._post({"browse": address})
+
     def with_app(self, config: Config, action: Callable[[App], Awaitable[int]]) -> int:
         """Do something with the app of a configuration.
 
