@@ -45,6 +45,7 @@ check: setup ## format, lint, types, layers
 	@MYPYPATH=src:bench:bench/workers:tests .venv/bin/mypy --config-file= --no-error-summary \
 		--check-untyped-defs --ignore-missing-imports bench/*.py bench/workers/*.py
 	@echo "check: layers"; report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
+	@echo "check: path"; $(PY) scripts/rooms.py check
 
 bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) ## measure, and write the ratios that are committed
 	@$(PY) bench/run.py $(ARGS)

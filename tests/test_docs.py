@@ -45,24 +45,6 @@ def test_every_setting_is_documented_with_its_default(kind: type) -> None:
         assert rows.get(setting.name) == expected, setting.name
 
 
-def test_the_tree_in_the_architecture_is_that_of_the_source() -> None:
-    source = ROOT / "src" / "toolfold"
-    modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
-
-    assert drawn_modules() == {name for name in modules if not name.endswith("__init__.py")}
-
-
-def drawn_modules() -> set[str]:
-    """Read the paths off the drawing: four characters to the right is one directory deeper."""
-    drawing = read("docs/architecture.md").partition("## The tree")[2].partition("## ")[0]
-    path: list[str] = []
-    found = set()
-    for indent, name in re.findall(r"^([│ ]*)[├└]── (\S+)", drawing, re.MULTILINE):
-        path = [*path[: len(indent) // 4], name.rstrip("/")]
-        found.add("/".join(path))
-    return {name for name in found if name.endswith(".py")}
-
-
 @pytest.mark.parametrize("page", ["README.md", "docs/code.md"])
 def test_the_code_in_the_documents_is_code_that_could_run(page: str) -> None:
     blocks = re.findall(r"```python\n(.*?)```", read(page), re.DOTALL)

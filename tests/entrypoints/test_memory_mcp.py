@@ -1,7 +1,5 @@
 """`toolfold mcp --tools memory`: memory alone, for clients that want nothing else."""
 
-import importlib.util
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import pytest
 from api.memory_home import MemoryHome, memory_home
 from relay.peer import LEGACY, MODERN, Peer, text_of
-from support import ROOT, MakeConfig
+from support import MakeConfig
 
 from toolfold import __version__
 from toolfold.app import running_memories
@@ -126,15 +124,3 @@ def test_the_first_answers_do_not_wait_for_a_daemon(tmp_path: Path) -> None:
         peer.close()
 
     assert listed == memory_tools()
-
-
-def test_the_file_of_the_surface_is_what_the_script_writes() -> None:
-    path = ROOT / "scripts" / "write_surface.py"
-    spec = importlib.util.spec_from_file_location("write_surface", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-
-    expected = json.dumps({"tools": memory_tools()}, indent=2) + "\n"
-    assert script.SURFACE.read_text() == expected, "Run scripts/write_surface.py."

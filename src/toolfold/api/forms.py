@@ -1,5 +1,6 @@
 """JSON from the daemon into the types that scripts work with. Pure."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolfold.jsontypes import typed
@@ -66,81 +67,14 @@ def _memory(value: Any) -> CompactMemory | ExplainedMemory:
     return ExplainedMemory(**fields) if "why" in fields else CompactMemory(**fields)
 
 
-def events(value: Any) -> "kinds.CompactEvents":
-    """Read events in a line each."""
-    from toolfold.api.kinds import CompactEvents
-
-    return read(CompactEvents, value)
+def named(module: str, name: str, value: Any) -> Any:
+    """Read one of our classes, which is imported only now."""
+    return typed(getattr(import_module(module), name), value)
 
 
-def event(value: Any) -> "kinds.Event":
-    """Read a whole event."""
-    from toolfold.api.kinds import Event
-
-    return read(Event, value)
-
-
-def consolidated(value: Any) -> "kinds.Consolidated":
-    """Read what a consolidation did."""
-    from toolfold.api.kinds import Consolidated
-
-    return read(Consolidated, value)
-
-
-def undone(value: Any) -> "kinds.Undone":
-    """Read what undoing one did."""
-    from toolfold.api.kinds import Undone
-
-    return read(Undone, value)
-
-
-def ingested(value: Any) -> "kinds.Ingested":
-    """Read what became of files."""
-    from toolfold.api.kinds import Ingested
-
-    return read(Ingested, value)
-
-
-def documents(value: Any) -> "kinds.CompactDocuments":
-    """Read documents in a line each."""
-    from toolfold.api.kinds import CompactDocuments
-
-    return read(CompactDocuments, value)
-
-
-def entity(value: Any) -> "kinds.Entity":
-    """Read an entity."""
-    from toolfold.api.kinds import Entity
-
-    return read(Entity, value)
-
-
-def graph_found(value: Any) -> "kinds.GraphSearchResult":
-    """Read what a search in the graph found."""
-    from toolfold.api.kinds import GraphSearchResult
-
-    return read(GraphSearchResult, value)
-
-
-def exported(value: Any) -> "kinds.Exported":
-    """Read what was written."""
-    from toolfold.api.kinds import Exported
-
-    return read(Exported, value)
-
-
-def imported(value: Any) -> "kinds.Imported":
-    """Read what was taken over."""
-    from toolfold.api.kinds import Imported
-
-    return read(Imported, value)
-
-
-def consolidations(value: Any) -> "tuple[kinds.PastConsolidation, ...]":
-    """Read the consolidations that were made."""
-    from toolfold.api.kinds import PastConsolidation
-
-    return tuple(read(PastConsolidation, each) for each in value)
+def all_named(module: str, name: str, value: Any) -> Any:
+    """Read several."""
+    return tuple(named(module, name, each) for each in value)
 
 
 def read(kind: type[_T], value: Any) -> _T:

@@ -1,16 +1,19 @@
-"""The knowledge graph for scripts, as `toolfold.api` is for notes.
+"""The knowledge graph, for scripts. Made by `scripts/write_verbs.py`: do not edit."""
 
-The first nine are the tools of server-memory, with the same answers.
-"""
+from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from toolfold.api import create_entity, forms, search_graph
+from toolfold.api import forms
 from toolfold.api.door import ask
-from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.graph.models import Entity, GraphPath, ImportReport, Neighbors
-from toolfold.memory.models import CompactSearchResult
+from toolfold.api.verbs import create_entity, search_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from toolfold.jsontypes import Json, JsonObject
+    from toolfold.memory.graph.models import Entity, GraphPath, ImportReport, Neighbors
+    from toolfold.memory.models import CompactSearchResult
 
 __all__ = [
     "add_observations",
@@ -32,85 +35,134 @@ __all__ = [
     "shortest_path",
 ]
 
-_Many = Sequence[Mapping[str, Json]]
+
+def create_entities(entities: Sequence[Mapping[str, Json]]) -> JsonObject:
+    """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
+
+    Returns `{"entities": […]}` with those that are new. One whose name is there already stays
+    as it is; `add_observations` adds to it.
+    """
+    answer: JsonObject = ask("graph.create_entities", locals(), may_repeat=True)
+    return answer
 
 
-def create_entities(entities: _Many) -> JsonObject:
-    """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`."""
-    return _object("create_entities", locals(), may_repeat=True)
+def create_relations(relations: Sequence[Mapping[str, Json]]) -> JsonObject:
+    """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
+
+    Returns `{"relations": […]}` with those that are new.
+    """
+    answer: JsonObject = ask("graph.create_relations", locals(), may_repeat=True)
+    return answer
 
 
-def create_relations(relations: _Many) -> JsonObject:
-    """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`."""
-    return _object("create_relations", locals(), may_repeat=True)
+def add_observations(observations: Sequence[Mapping[str, Json]]) -> JsonObject:
+    """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
 
-
-def add_observations(observations: _Many) -> JsonObject:
-    """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`."""
-    return _object("add_observations", locals(), may_repeat=True)
+    Returns `{"results": [{"entityName": …, "addedObservations": […]}]}` with what is new.
+    """
+    answer: JsonObject = ask("graph.add_observations", locals(), may_repeat=True)
+    return answer
 
 
 def delete_entities(entityNames: Sequence[str]) -> JsonObject:
     """Delete entities, and all relations that begin or end at them, for good."""
-    return _object("delete_entities", locals())
+    answer: JsonObject = ask("graph.delete_entities", locals())
+    return answer
 
 
-def delete_observations(deletions: _Many) -> JsonObject:
+def delete_observations(deletions: Sequence[Mapping[str, Json]]) -> JsonObject:
     """Delete for good: `[{"entityName": "Ada", "observations": ["likes tea"]}]`."""
-    return _object("delete_observations", locals())
+    answer: JsonObject = ask("graph.delete_observations", locals())
+    return answer
 
 
-def delete_relations(relations: _Many) -> JsonObject:
+def delete_relations(relations: Sequence[Mapping[str, Json]]) -> JsonObject:
     """Delete relations for good; they are told as for `create_relations`."""
-    return _object("delete_relations", locals())
+    answer: JsonObject = ask("graph.delete_relations", locals())
+    return answer
 
 
 def read_graph() -> JsonObject:
-    """Return everything: `{"entities": […], "relations": […]}`."""
-    return _object("read_graph", {}, may_repeat=True)
+    """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
+    answer: JsonObject = ask("graph.read_graph", {}, may_repeat=True)
+    return answer
 
 
 def search_nodes(query: str) -> JsonObject:
-    """Return entities that have exactly this text in their name, type or an observation."""
-    return _object("search_nodes", locals(), may_repeat=True)
+    """Return entities that have exactly this text in their name, type or an observation.
+
+    Case does not matter. Relations that begin or end at one come with them. For what has some
+    of the words, best first, there is `search_graph`.
+    """
+    answer: JsonObject = ask("graph.search_nodes", locals(), may_repeat=True)
+    return answer
 
 
 def open_nodes(names: Sequence[str]) -> JsonObject:
     """Return the entities of these names, and the relations that begin or end at one."""
-    return _object("open_nodes", locals(), may_repeat=True)
+    answer: JsonObject = ask("graph.open_nodes", locals(), may_repeat=True)
+    return answer
 
 
 def neighbors(name: str, depth: int = 1, limit: int = 50) -> Neighbors:
-    """Return what is at most `depth` relations away from an entity, nearest first."""
-    return forms.read(Neighbors, ask("graph.neighbors", locals(), may_repeat=True))
+    """Return what is at most `depth` relations away from an entity, nearest first.
+
+    Relations count in both directions. Each neighbour says by which relation it was reached.
+    """
+    answer: Neighbors = forms.named(
+        "toolfold.memory.graph.models",
+        "Neighbors",
+        ask("graph.neighbors", locals(), may_repeat=True),
+    )
+    return answer
 
 
 def shortest_path(source: str, target: str) -> GraphPath:
-    """Return how two entities hang together, by as few relations as possible."""
-    return forms.read(GraphPath, ask("graph.shortest_path", locals(), may_repeat=True))
+    """Return how two entities hang together, by as few relations as possible.
+
+    Relations count in both directions. Without a connection the path is empty.
+    """
+    answer: GraphPath = forms.named(
+        "toolfold.memory.graph.models",
+        "GraphPath",
+        ask("graph.shortest_path", locals(), may_repeat=True),
+    )
+    return answer
 
 
 def mentions(name: str, limit: int = 10) -> CompactSearchResult:
-    """Return the notes that mention an entity, best first."""
+    """Return the notes that mention an entity, best first; `total` counts all that were found.
+
+    A note mentions it if the words of its name stand there one after the other, in any case.
+    They are looked for among the 1,000 notes that match these words best.
+    """
     return forms.found(ask("graph.mentions", locals(), may_repeat=True))
 
 
 def entities_of(hash: str) -> tuple[Entity, ...]:
     """Return the entities that a note mentions, in the order in which it does."""
-    answer = ask("graph.entities_of", locals(), may_repeat=True)
-    return tuple(forms.read(Entity, each) for each in answer)
+    answer: tuple[Entity, ...] = forms.all_named(
+        "toolfold.memory.graph.models",
+        "Entity",
+        ask("graph.entities_of", locals(), may_repeat=True),
+    )
+    return answer
 
 
 def export_jsonl() -> str:
-    """Return the graph as server-memory keeps it: lines of JSON."""
+    """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
     return forms.text(ask("graph.export_jsonl", {}, may_repeat=True))
 
 
 def import_jsonl(lines: str | Sequence[str]) -> ImportReport:
-    """Take over the lines of a file of server-memory, and say what was new."""
-    return forms.read(ImportReport, ask("graph.import_jsonl", locals(), may_repeat=True))
+    """Take over the lines of a file of server-memory, and say what was new.
 
-
-def _object(verb: str, given: Mapping[str, Any], *, may_repeat: bool = False) -> JsonObject:
-    answer: JsonObject = ask(f"graph.{verb}", given, may_repeat=may_repeat)
+    An entity that is there already gets the observations that it lacks. A line that cannot be
+    used is named, and the others are taken.
+    """
+    answer: ImportReport = forms.named(
+        "toolfold.memory.graph.models",
+        "ImportReport",
+        ask("graph.import_jsonl", locals(), may_repeat=True),
+    )
     return answer

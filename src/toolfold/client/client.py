@@ -8,12 +8,11 @@ from typing import Any, Final, TypeAlias
 
 from toolfold.client.connection import RestConnection, failure_of
 from toolfold.client.values import Discovery, RunLine, RunResult, ToolInfo, ToolLine, ToolPage
+from toolfold.client.verbs import VerbMethods
 from toolfold.errors import RequestFailed
 from toolfold.jsontypes import Json, typed
-from toolfold.memory.consolidation.models import Consolidated
-from toolfold.memory.events.models import CompactEvent, CompactEvents
-from toolfold.memory.graph.models import Entity, GraphSearchResult
-from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
+from toolfold.memory.events.models import CompactEvent
+from toolfold.memory.models import CompactMemory, ExplainedMemory
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 
@@ -25,7 +24,7 @@ OnProgress: TypeAlias = Callable[[int, str], None]
 _PAGE: Final = 100
 
 
-class Client:
+class Client(VerbMethods):
     """Uses a toolfold that serves at `url`; a context, which closes the connection.
 
         with toolfold.Client() as client:
@@ -134,21 +133,6 @@ class Client:
             raise RequestFailed("The stream ended before the run did; `iter_runs` may know it.")
         return typed(RunResult, ends["result"])
 
-    def recall(
-        self,
-        query: str,
-        limit: int = 5,
-        tags: Tags | None = None,
-        *,
-        memory_type: str | None = None,
-        min_score: float | None = None,
-        explain: bool = False,
-    ) -> CompactSearchResult:
-        """Return the notes that fit a query best; it may name a time, such as "last week"."""
-        given = {"limit": limit, "tags": tags, "memory_type": memory_type, "min_score": min_score}
-        found = self._get("memory", "recall", query=query, explain=explain or None, **given)
-        return typed(CompactSearchResult, found)
-
     def remember(
         self,
         content: str,
@@ -190,41 +174,6 @@ class Client:
             yield from typed(tuple[CompactMemory, ...], page["memories"])
             offset = page["next_offset"]
 
-    def record_event(
-        self,
-        event_type: str,
-        content: str = "",
-        *,
-        outcome: str | None = None,
-        duration_ms: float | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> str:
-        """Record that something happened, and return the event's id. It is never recorded twice."""
-        body = {
-            "event_type": event_type,
-            "content": content or None,
-            "outcome": outcome,
-            "duration_ms": duration_ms,
-            "session_id": session_id,
-            "metadata": None if metadata is None else dict(metadata),
-        }
-        return str(self._post("events", body=body)["id"])
-
-    def recall_events(
-        self,
-        *,
-        session_id: str | None = None,
-        event_type: str | None = None,
-        since: Moment | None = None,
-        until: Moment | None = None,
-        limit: int = 20,
-    ) -> CompactEvents:
-        """Return what happened, newest first."""
-        given = {"session_id": session_id, "event_type": event_type}
-        found = self._get("events", since=since, until=until, limit=limit, **given)
-        return typed(CompactEvents, found)
-
     def iter_events(
         self, *, session_id: str | None = None, event_type: str | None = None
     ) -> Iterator[CompactEvent]:
@@ -244,28 +193,6 @@ class Client:
             until = math.nextafter(page[-1].at, math.inf)
             seen = {event.id for event in page if event.at == page[-1].at}
             size = min(1_000, max(_PAGE, 2 * len(seen)))
-
-    def create_entity(
-        self, name: str, entity_type: str, observations: Sequence[str] = ()
-    ) -> Entity:
-        """Make an entity of the graph, or add to it what it lacks; return it as it is then."""
-        body = {"name": name, "entity_type": entity_type, "observations": list(observations)}
-        return typed(Entity, self._post("graph", "entities", body=body, may_repeat=True))
-
-    def search_graph(self, query: str, limit: int = 10) -> GraphSearchResult:
-        """Return the entities that have words of a query, best first."""
-        return typed(GraphSearchResult, self._get("graph", "search", query=query, limit=limit))
-
-    def consolidate(
-        self,
-        strategy: str = "balanced",
-        *,
-        days_back: float | None = None,
-        dry_run: bool = False,
-    ) -> Consolidated:
-        """Make order in the notes, and return what was found and done."""
-        body = {"strategy": strategy, "days_back": days_back, "dry_run": dry_run}
-        return typed(Consolidated, self._post("consolidation", body=body))
 
     def iter_runs(self) -> Iterator[RunLine]:
         """Give all runs that you may see, newest first, page by page."""

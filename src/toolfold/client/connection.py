@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
@@ -200,9 +201,17 @@ def _is_spent(link: http.client.HTTPConnection) -> bool:
 def _encoded(body: Mapping[str, object]) -> bytes:
     given = {name: value for name, value in body.items() if value is not None}
     try:
-        return json.dumps(given, allow_nan=False).encode()
+        return json.dumps(given, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"This cannot be sent as JSON: {error}.") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"it holds a value of the type {type(value).__name__}")
 
 
 def _text(value: object) -> str:

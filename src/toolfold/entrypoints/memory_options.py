@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from toolfold.entrypoints.derived_options import add_derived
+
 
 def add_memory(commands: Any) -> None:
     """Add the command and all below it."""
@@ -17,6 +19,7 @@ def add_memory(commands: Any) -> None:
     _add(verbs, "health", help="say how the memory is")
     reembed = _add(verbs, "reembed", help="make all vectors anew, after the embedder has changed")
     reembed.set_defaults(config=None, set=[])
+    add_derived(verbs)
     # Without help it is not listed: hooks start it.
     _add(verbs, "hook", command="answer_in_own_process", module="commands.hook")
 

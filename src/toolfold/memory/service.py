@@ -33,6 +33,7 @@ from toolfold.memory.models import (
 )
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.ranking.words import STOP_WORDS, telling_words
+from toolfold.memory.registry import verb
 from toolfold.memory.store import Filter, Store
 from toolfold.memory.usage import UsageCounter
 from toolfold.memory.when.calendar import Calendar
@@ -75,6 +76,7 @@ class Memory:
         self._calendar = Calendar(clock=clock, zone=zone, week_start=week_start)
         self._finder = Finder(store, meaning, self._namespace, self._calendar)
 
+    @verb("adds", "POST /memory/notes", wrap="hash", status=201, is_tool=True)
     async def store(
         self,
         content: str,
@@ -121,6 +123,7 @@ class Memory:
         self._meaning.want(await self._store.add(self._namespace, [draft], now=now))
         return shown(draft.hash)
 
+    @verb("adds", is_tool=True, is_command=False)
     async def store_batch(self, notes: Sequence[str | Mapping[str, Json]]) -> tuple[str, ...]:
         """Remember all of several notes or none, and return their hashes in the same order.
 
@@ -134,6 +137,7 @@ class Memory:
         self._meaning.want(await self._store.add(self._namespace, drafts, now=now))
         return tuple(shown(draft.hash) for draft in drafts)
 
+    @verb("adds", is_command=False)
     async def remember(
         self,
         content: str,
@@ -144,6 +148,7 @@ class Memory:
         """Do as `store` does; `importance` is the quality."""
         return await self.store(content, tags, memory_type, quality=importance)
 
+    @verb("reads", "GET /memory/search", is_tool=True)
     async def search(
         self,
         query: str,
@@ -167,6 +172,7 @@ class Memory:
         [found] = await self._search([query], wanted, limit, min_score, explain)
         return found
 
+    @verb("reads", is_command=False)
     async def search_batch(
         self,
         queries: Sequence[str],
@@ -185,6 +191,7 @@ class Memory:
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         return tuple(await self._search(queries, wanted, limit, min_score, explain))
 
+    @verb("reads", is_tool=True, is_command=False)
     async def search_by_tag(
         self,
         tags: Tags,
@@ -202,6 +209,7 @@ class Memory:
         [found] = await self._search([""], wanted, limit)
         return found._replace(query=", ".join(wanted.tags))
 
+    @verb("reads", "GET /memory/recall", is_tool=True)
     async def recall(
         self,
         query: str,
@@ -236,6 +244,7 @@ class Memory:
             [found] = await self._search([""], wanted, limit, min_score, explain)
         return found._replace(query=shown_query)
 
+    @verb("reads", is_command=False)
     async def search_iter(
         self,
         query: str,
@@ -261,6 +270,7 @@ class Memory:
         async for page in self._finder.pages(request, size=page_size):
             yield page
 
+    @verb("reads", "GET /memory/notes/{hash}", is_tool=True)
     async def get(self, hash: str) -> Note:
         """Return a whole note by its hash, or by one that it had before it was updated.
 
@@ -274,6 +284,7 @@ class Memory:
             self._usage.got(self._namespace, note.hash)
         return note
 
+    @verb("reads", "GET /memory/notes/{hash}/history", wrap="versions")
     async def history(self, hash: str, limit: int = DEFAULT_PAGE) -> tuple[Note, ...]:
         """Return the last versions of a note, oldest first; the last is how it is now.
 
@@ -284,6 +295,7 @@ class Memory:
         versions = await self._store.history(self._namespace, prefix)
         return tuple(versions[max(0, len(versions) - limit) :])
 
+    @verb("changes", "PATCH /memory/notes/{hash}", wrap="hash", is_tool=True)
     async def update(
         self,
         hash: str,
@@ -316,6 +328,7 @@ class Memory:
         self._meaning.want([updated.key])
         return shown(updated.note.hash)
 
+    @verb("removes", "DELETE /memory/notes/{hash}", wrap="deleted", is_tool=True)
     async def delete(self, hash: str) -> bool:
         """Delete a note so that `restore` can bring it back; tell whether it was there.
 
@@ -324,10 +337,12 @@ class Memory:
         """
         return await self.delete_batch([hash]) > 0
 
+    @verb("removes", is_command=False)
     async def forget(self, memory_id: str) -> bool:
         """Do as `delete` does."""
         return await self.delete(memory_id)
 
+    @verb("removes", is_command=False)
     async def delete_batch(self, hashes: Sequence[str]) -> int:
         """Delete several notes, and return how many were there.
 
@@ -337,6 +352,7 @@ class Memory:
         prefixes = check_hashes(hashes)
         return await self._store.delete(self._namespace, prefixes, now=self._clock())
 
+    @verb("removes", is_tool=True, is_command=False)
     async def delete_by_tag(self, tags: Tags, match: TagMatch = "any") -> int:
         """Delete all notes that have any of these tags, or all of them; return how many."""
         wanted = Filter(tags=clean_tags(tags), tag_match=check_tag_match(match))
@@ -344,6 +360,7 @@ class Memory:
             raise BadInput("No tag is given, so nothing is deleted.")
         return await self._store.delete_matching(self._namespace, wanted, now=self._clock())
 
+    @verb("changes", "POST /memory/notes/{hash}/restore", wrap="restored", is_tool=True)
     async def restore(self, hash: str) -> bool:
         """Bring a deleted note back as it was; tell whether there was one.
 
@@ -353,6 +370,7 @@ class Memory:
         prefixes = check_hashes([hash])
         return await self._store.restore(self._namespace, prefixes, now=self._clock()) > 0
 
+    @verb("destroys", is_for_users=True)
     async def purge(self, hashes: str | Sequence[str]) -> int:
         """Erase notes for good, deleted or not, with all their versions; return how many.
 
@@ -364,6 +382,7 @@ class Memory:
         prefixes = check_hashes(hashes)
         return await self._store.purge(self._namespace, prefixes, now=self._clock())
 
+    @verb("reads", "GET /memory/health", is_tool=True)
     async def health(self) -> CompactHealthInfo:
         """Tell how the memory is; what is wrong is in `status`, and not raised."""
         backend = self._store.backend
@@ -386,6 +405,7 @@ class Memory:
         await self._meaning.until_done()
         await self._store.warm(self._namespace)
 
+    @verb("reads", "GET /memory/notes", pages="memories", is_tool=True)
     async def list(
         self,
         limit: int = DEFAULT_PAGE,

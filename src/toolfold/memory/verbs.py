@@ -1,18 +1,16 @@
-"""All that memory does, as a list: what every door offers comes from here."""
+"""The table of verbs: all that memory does. What every door offers comes from here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from toolfold.memory.consolidation.service import Consolidation
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.graph.service import Graph
+from toolfold.memory.registry import Effect, Route, options_of
 from toolfold.memory.service import Memory
 from toolfold.memory.transfer.service import Transfer
-
-Effect: TypeAlias = Literal["reads", "adds", "changes", "removes", "destroys"]
-"""What calling a verb does. What only adds can be asked twice without harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +39,11 @@ class Verb:
 
     method: Callable[..., Any]
     effect: Effect
+    route: Route | None = None
+    is_tool: bool = False
+    is_command: bool = True
     is_for_users: bool = False
-    """Whether it is no business of guest code: it erases for good, or writes the user's files."""
+    file: str = ""
 
     @property
     def path(self) -> str:
@@ -59,105 +60,39 @@ class Verb:
         return self.method.__get__(getattr(services, self.service))  # type: ignore[no-any-return]
 
 
-def _verbs(
-    service: str,
-    kind: type,
-    category: str,
-    effects: Mapping[str, Effect],
-    *,
-    module: str = "memory",
-    is_for_users: bool = False,
-) -> list[Verb]:
-    return [
-        Verb(
-            module=module,
-            name=name,
-            category=category,
-            service=service,
-            method=getattr(kind, name),
-            effect=effect,
-            is_for_users=is_for_users,
-        )
-        for name, effect in effects.items()
-    ]
+def verbs_of(kind: type, service: str, category: str, module: str) -> Iterator[Verb]:
+    """Yield the methods of a service that are registered as verbs.
 
+    Those of another module that `memory` has too come twice.
+    """
+    for name, method in vars(kind).items():
+        if (options := options_of(method)) is None:
+            continue
+        for each in dict.fromkeys((module, *(["memory"] if options.is_in_memory else []))):
+            yield Verb(
+                module=each,
+                name=name,
+                category=category,
+                service=service,
+                method=method,
+                effect=options.effect,
+                route=options.route if each == module else None,
+                is_tool=options.is_tool,
+                is_command=options.is_command and each == "memory",
+                is_for_users=options.is_for_users,
+                file=options.file,
+            )
 
-_NOTES: Final[Mapping[str, Effect]] = {
-    "store": "adds",
-    "store_batch": "adds",
-    "remember": "adds",
-    "search": "reads",
-    "search_batch": "reads",
-    "search_by_tag": "reads",
-    "search_iter": "reads",
-    "recall": "reads",
-    "get": "reads",
-    "history": "reads",
-    "list": "reads",
-    "update": "changes",
-    "delete": "removes",
-    "delete_batch": "removes",
-    "delete_by_tag": "removes",
-    "forget": "removes",
-    "restore": "changes",
-    "health": "reads",
-}
-
-_NOTES_FOR_USERS: Final[Mapping[str, Effect]] = {"purge": "destroys"}
-
-_EVENTS: Final[Mapping[str, Effect]] = {
-    "record_event": "changes",
-    "recall_events": "reads",
-    "get_event": "reads",
-}
-
-_CONSOLIDATION: Final[Mapping[str, Effect]] = {
-    "consolidate": "changes",
-    "undo": "changes",
-    "consolidations": "reads",
-}
-
-_DOCUMENTS: Final[Mapping[str, Effect]] = {
-    "ingest": "adds",
-    "documents": "reads",
-    "forget_document": "removes",
-}
-
-# Under the names that others use; the rest of the graph is a module of its own.
-_GRAPH_IN_MEMORY: Final[Mapping[str, Effect]] = {"create_entity": "adds", "search_graph": "reads"}
-
-_GRAPH: Final[Mapping[str, Effect]] = {
-    "create_entities": "adds",
-    "create_relations": "adds",
-    "add_observations": "adds",
-    "delete_entities": "removes",
-    "delete_observations": "removes",
-    "delete_relations": "removes",
-    "read_graph": "reads",
-    "search_nodes": "reads",
-    "open_nodes": "reads",
-    **_GRAPH_IN_MEMORY,
-    "neighbors": "reads",
-    "shortest_path": "reads",
-    "mentions": "reads",
-    "entities_of": "reads",
-    "export_jsonl": "reads",
-    "import_jsonl": "adds",
-}
-
-_TRANSFER: Final[Mapping[str, Effect]] = {"export_file": "reads", "import_file": "adds"}
 
 VERBS: Final[Mapping[str, Verb]] = {
     verb.path: verb
     for verb in [
-        *_verbs("notes", Memory, "memory", _NOTES),
-        *_verbs("notes", Memory, "memory", _NOTES_FOR_USERS, is_for_users=True),
-        *_verbs("events", Events, "events", _EVENTS),
-        *_verbs("consolidation", Consolidation, "consolidation", _CONSOLIDATION),
-        *_verbs("documents", Documents, "documents", _DOCUMENTS),
-        *_verbs("graph", Graph, "graph", _GRAPH_IN_MEMORY),
-        *_verbs("graph", Graph, "graph", _GRAPH, module="graph"),
-        *_verbs("transfer", Transfer, "transfer", _TRANSFER, is_for_users=True),
+        *verbs_of(Memory, "notes", "memory", "memory"),
+        *verbs_of(Events, "events", "events", "memory"),
+        *verbs_of(Consolidation, "consolidation", "consolidation", "memory"),
+        *verbs_of(Documents, "documents", "documents", "memory"),
+        *verbs_of(Graph, "graph", "graph", "graph"),
+        *verbs_of(Transfer, "transfer", "transfer", "memory"),
     ]
 }
 """By path: `memory.search`."""

@@ -28,17 +28,11 @@ from toolfold.relay.surface import load_surface
 _log = logging.getLogger(__name__)
 
 _PREFIX: Final = "memory_"
-# Each definition costs the model tokens, so what another tool does as well is left out.
-_SHOWN: Final = (
-    *("store", "store_batch", "search", "recall", "search_by_tag", "list", "get", "update"),
-    *("delete", "delete_by_tag", "restore", "health"),
-    *("record_event", "recall_events", "consolidate", "undo", "ingest"),
-)
 
 
 def memory_tools() -> list[JsonObject]:
     """Return the tools of memory as clients see them; `surfaces/memory.json` holds the same."""
-    return [_tool(VERBS[f"memory.{name}"]) for name in _SHOWN]
+    return [_tool(verb) for verb in VERBS.values() if verb.is_tool]
 
 
 def _tool(verb: Verb) -> JsonObject:
@@ -143,8 +137,9 @@ async def _answer_notes(
     arguments: Mapping[str, Any],
 ) -> types.CallToolResult:
     verb = name.removeprefix(_PREFIX)
-    if not name.startswith(_PREFIX) or verb not in _SHOWN:
-        shown = ", ".join(f"{_PREFIX}{each}" for each in _SHOWN)
+    known = [each.name for each in VERBS.values() if each.is_tool]
+    if not name.startswith(_PREFIX) or verb not in known:
+        shown = ", ".join(f"{_PREFIX}{each}" for each in known)
         raise NotFound(f"There is no tool {name!r}; there are {shown}.")
     steps = count(1)
     async with ProgressReporter(context.session.report_progress) as progress:

@@ -1,5 +1,6 @@
 """Memory, events, the graph, documents and consolidation, as resources of the REST door."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from toolfold.app import guest_place
@@ -16,7 +17,7 @@ from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory import definitions
 from toolfold.memory.forms import as_json
 from toolfold.memory.inputs import MAX_LIMIT, MAX_NAME_CHARS, MAX_QUERY_CHARS
-from toolfold.memory.verbs import VERBS
+from toolfold.memory.verbs import VERBS, Verb
 
 _NAME: Final[JsonObject] = {"minLength": 1, "maxLength": MAX_NAME_CHARS}
 _SHARE: Final[JsonObject] = {"minimum": 0, "maximum": 1}
@@ -46,79 +47,52 @@ _BOUNDS: Final[dict[str, JsonObject]] = {
 
 
 def verb_operations() -> list[Operation]:
-    """Return all of them."""
+    """Return the verbs that have a route, and the graph in pages."""
+    routed = [_operation(verb) for verb in VERBS.values() if verb.route]
     return [
-        _paged("GET", "/memory/notes", "memory.list", "memories"),
-        _of("POST", "/memory/notes", "memory.store", wrap="hash", status=201),
-        _of("GET", "/memory/notes/{hash}", "memory.get"),
-        _of("PATCH", "/memory/notes/{hash}", "memory.update", wrap="hash"),
-        _of("DELETE", "/memory/notes/{hash}", "memory.delete", wrap="deleted"),
-        _of("GET", "/memory/notes/{hash}/history", "memory.history", wrap="versions"),
-        _of("POST", "/memory/notes/{hash}/restore", "memory.restore", wrap="restored"),
-        _of("GET", "/memory/search", "memory.search"),
-        _of("GET", "/memory/recall", "memory.recall"),
-        _of("GET", "/memory/health", "memory.health"),
-        _paged("GET", "/documents", "memory.documents", "documents"),
-        _of("POST", "/documents", "memory.ingest"),
-        _of("DELETE", "/documents", "memory.forget_document", wrap="forgotten"),
-        _of("GET", "/events", "memory.recall_events"),
-        _of("POST", "/events", "memory.record_event", wrap="id", status=201),
-        _of("GET", "/events/{id}", "memory.get_event"),
-        _of("POST", "/graph/entities", "graph.create_entity", status=201),
-        _of("POST", "/graph/relations", "graph.create_relations", status=201),
+        *routed,
         _part_of_graph("entities", ["name", "entityType", "observations"]),
         _part_of_graph("relations", ["from", "to", "relationType"]),
-        _of("GET", "/graph/search", "graph.search_graph"),
-        _of("GET", "/graph/neighbors", "graph.neighbors"),
-        _of("GET", "/graph/path", "graph.shortest_path"),
-        _of("GET", "/consolidation", "memory.consolidations", wrap="consolidations"),
-        _of("POST", "/consolidation", "memory.consolidate"),
-        _of("POST", "/consolidation/{id}/undo", "memory.undo"),
     ]
 
 
-def _of(
-    method: str, path: str, verb_path: str, *, wrap: str | None = None, status: int = 200
-) -> Operation:
-    """Return a verb as an operation; `wrap` names what is no object."""
-    verb = VERBS[verb_path]
-    returns = returned_schema(verb)
+def _operation(verb: Verb) -> Operation:
+    return _paged(verb) if verb.route and verb.route.pages else _whole(verb)
+
+
+def _whole(verb: Verb) -> Operation:
+    """Return a verb as an operation; what is no object is wrapped in one."""
+    assert verb.route is not None  # noqa: S101
+    returns, wrap = returned_schema(verb), verb.route.wrap
 
     async def answer(request: RestRequest, arguments: JsonObject) -> Json:
-        value = await _call(request, verb_path, arguments)
+        value = await _call(request, verb.path, arguments)
         return {wrap: value} if wrap else value
 
     return Operation(
-        method=method,
-        path=path,
+        method=verb.route.method,
+        path=verb.route.path,
         summary=definitions.description(verb).partition("\n")[0],
         tag=verb.category,
-        takes=_taken(method, verb_path, path),
+        takes=_taken(verb.route.method, verb.path, verb.route.path),
         returns=whole_object({wrap: returns}) if wrap else returns,
         answer=answer,
-        status=status,
+        status=verb.route.status,
     )
 
 
-def _paged(method: str, path: str, verb_path: str, items: str) -> Operation:
+def _paged(verb: Verb) -> Operation:
     """Return a verb that lists as an operation; the answer says where the next page begins."""
-    whole = _of(method, path, verb_path)
+    whole = _whole(verb)
+    items = (verb.route and verb.route.pages) or ""
     schemas: Any = whole.returns["properties"]
 
     async def answer(request: RestRequest, arguments: JsonObject) -> Json:
-        found: Any = await _call(request, verb_path, arguments)
+        found: Any = await _call(request, verb.path, arguments)
         offset: Any = arguments.get("offset", 0)
         return _page(items, found[items], found["total"], offset)
 
-    return Operation(
-        method=method,
-        path=path,
-        summary=whole.summary,
-        tag=whole.tag,
-        takes=whole.takes,
-        returns=page_of(items, schemas[items]["items"]),
-        answer=answer,
-    )
+    return replace(whole, returns=page_of(items, schemas[items]["items"]), answer=answer)
 
 
 def _part_of_graph(part: str, fields: list[str]) -> Operation:

@@ -18,6 +18,7 @@ from toolfold.memory.consolidation.strategies import (
     check_strategy,
 )
 from toolfold.memory.inputs import check_limit, clean_name
+from toolfold.memory.registry import verb
 from toolfold.memory.store import Store
 
 # numpy costs 0.1 s to import, and few consolidate.
@@ -57,6 +58,7 @@ class Consolidation:
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
 
+    @verb("changes", "POST /consolidation", is_tool=True)
     async def consolidate(
         self,
         strategy: StrategyName = "balanced",
@@ -93,6 +95,7 @@ class Consolidation:
 
         return report(thought, known, summaries, strategy=name, applied=applied)
 
+    @verb("changes", "POST /consolidation/{id}/undo", is_tool=True)
     async def undo(self, id: str | None = None) -> Undone:
         """Reverse one consolidation whole, by default the last, and say what came back.
 
@@ -106,6 +109,7 @@ class Consolidation:
         wanted = None if id is None else clean_name(id, "id of a consolidation")
         return await self._consolidations.undo(self._namespace, wanted, now=self._clock())
 
+    @verb("reads", "GET /consolidation", wrap="consolidations")
     async def consolidations(self, limit: int = DEFAULT_PAST) -> tuple[PastConsolidation, ...]:
         """Return the consolidations of the past, the last first."""
         limit = check_limit(limit)

@@ -35,6 +35,7 @@ from toolfold.memory.documents.reader_process import ReaderProcess
 from toolfold.memory.documents.store import DocumentStore
 from toolfold.memory.inputs import Tags, check_limit, check_offset, clean_name, clean_tags
 from toolfold.memory.note_vectors import NoteVectorizer
+from toolfold.memory.registry import verb
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how many files are done, of how many, and which one is next; at the end, an empty text."""
@@ -74,6 +75,7 @@ class Documents:
         self._roots = roots
         self._clock = clock
 
+    @verb("adds", "POST /documents", is_tool=True, file="path")
     async def ingest(
         self,
         path: str,
@@ -107,12 +109,14 @@ class Documents:
         tell(len(found.candidates), len(found.candidates), "")
         return count.result(await self._missing(found))
 
+    @verb("reads", "GET /documents", pages="documents")
     async def documents(self, limit: int = DEFAULT_PAGE, offset: int = 0) -> CompactDocuments:
         """Return the documents that are remembered, by path; `total` counts all."""
         limit, offset = check_limit(limit), check_offset(offset)
         page = await self._store.page(self._namespace, limit=limit, offset=offset)
         return CompactDocuments(tuple(map(compact, page.documents)), page.total)
 
+    @verb("removes", "DELETE /documents", wrap="forgotten", file="path")
     async def forget_document(self, path: str) -> int:
         """Forget a document, or all of a folder, there still or not; return how many notes went.
 

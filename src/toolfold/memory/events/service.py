@@ -19,6 +19,7 @@ from toolfold.memory.inputs import (
     clean_said,
 )
 from toolfold.memory.models import preview
+from toolfold.memory.registry import verb
 from toolfold.memory.when.calendar import Calendar
 
 DEFAULT_EVENTS: Final = 20
@@ -51,6 +52,7 @@ class Events:
         self._namespace = clean_name(namespace, "namespace")
         self._calendar = Calendar(clock=clock, zone=zone, week_start=week_start)
 
+    @verb("changes", "POST /events", wrap="id", status=201, is_tool=True)
     async def record_event(
         self,
         event_type: str,
@@ -79,6 +81,7 @@ class Events:
         await self._store.record(self._namespace, [event])
         return event.id
 
+    @verb("reads", "GET /events", is_tool=True, is_command=False)
     async def recall_events(
         self,
         session_id: str | None = None,
@@ -101,6 +104,7 @@ class Events:
         found = await self._store.latest(self._namespace, wanted, limit=check_limit(limit))
         return CompactEvents(tuple(map(_compact, found.events)), found.total)
 
+    @verb("reads", "GET /events/{id}")
     async def get_event(self, id: str) -> Event:
         """Return a whole event by its id.
 

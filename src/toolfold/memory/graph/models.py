@@ -109,13 +109,13 @@ class GraphPath(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A line that could not be imported, counted from 1, and why."""
+    """A line or row that could not be imported, counted from 1, and why; 0 is the whole file."""
 
     line: int
     reason: str
 
     def __repr__(self) -> str:
-        return f"line {self.line}: {self.reason}"
+        return f"line {self.line}: {self.reason}" if self.line else self.reason
 
 
 class ImportReport(NamedTuple):

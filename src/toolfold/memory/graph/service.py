@@ -47,6 +47,7 @@ from toolfold.memory.hashes import check_prefix
 from toolfold.memory.inputs import check_limit, clean_name, clean_query
 from toolfold.memory.models import CompactSearchResult
 from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.registry import verb
 from toolfold.memory.store import Store
 
 DEFAULT_LIMIT: Final = 10
@@ -75,6 +76,7 @@ class Graph:
         self._clock = clock
         self._made: tuple[int, str] | None = None
 
+    @verb("adds", is_in_memory=False)
     async def create_entities(self, entities: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
 
@@ -85,6 +87,7 @@ class Graph:
         added = await self._store.add_entities(self._namespace, entities_of(entities))
         return {"entities": [entity_json(each) for each in added]}
 
+    @verb("adds", "POST /graph/relations", status=201, is_in_memory=False)
     async def create_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
 
@@ -94,6 +97,7 @@ class Graph:
         added = await self._store.add_relations(self._namespace, relations_of(relations))
         return {"relations": [relation_json(each) for each in added]}
 
+    @verb("adds", is_in_memory=False)
     async def add_observations(self, observations: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
 
@@ -112,12 +116,14 @@ class Graph:
             ]
         }
 
+    @verb("removes", is_in_memory=False)
     async def delete_entities(self, entityNames: Sequence[str]) -> JsonObject:
         """Delete entities, and all relations that begin or end at them, for good."""
         check("delete_entities", {"entityNames": entityNames})
         await self._store.delete_entities(self._namespace, texts(entityNames))
         return done("Entities")
 
+    @verb("removes", is_in_memory=False)
     async def delete_observations(self, deletions: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Delete for good: `[{"entityName": "Ada", "observations": ["likes tea"]}]`."""
         check("delete_observations", {"deletions": deletions})
@@ -125,16 +131,19 @@ class Graph:
         await self._store.delete_observations(self._namespace, wanted)
         return done("Observations")
 
+    @verb("removes", is_in_memory=False)
     async def delete_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
         """Delete relations for good; they are told as for `create_relations`."""
         check("delete_relations", {"relations": relations})
         await self._store.delete_relations(self._namespace, relations_of(relations))
         return done("Relations")
 
+    @verb("reads", is_in_memory=False)
     async def read_graph(self) -> JsonObject:
         """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
         return as_value(await self.encoded("read_graph", {}))
 
+    @verb("reads", is_in_memory=False)
     async def search_nodes(self, query: str) -> JsonObject:
         """Return entities that have exactly this text in their name, type or an observation.
 
@@ -143,6 +152,7 @@ class Graph:
         """
         return as_value(await self.encoded("search_nodes", {"query": query}))
 
+    @verb("reads", is_in_memory=False)
     async def open_nodes(self, names: Sequence[str]) -> JsonObject:
         """Return the entities of these names, and the relations that begin or end at one."""
         return as_value(await self.encoded("open_nodes", {"names": names}))
@@ -167,6 +177,7 @@ class Graph:
             self._made = number, await anyio.to_thread.run_sync(make, found)
         return self._made[1]
 
+    @verb("adds", "POST /graph/entities", status=201)
     async def create_entity(
         self, name: str, entity_type: str, observations: str | Sequence[str] | None = None
     ) -> Entity:
@@ -182,6 +193,7 @@ class Graph:
         found = decode(await self._store.open(self._namespace, [entity.name]))
         return found.entities[0] if found.entities else entity
 
+    @verb("reads", "GET /graph/search")
     async def search_graph(self, query: str, limit: int = DEFAULT_LIMIT) -> GraphSearchResult:
         """Return the entities that have words of a query, best first; `total` counts all.
 
@@ -198,6 +210,7 @@ class Graph:
         ]
         return GraphSearchResult(tuple(best), len(scores), query)
 
+    @verb("reads", "GET /graph/neighbors", is_in_memory=False)
     async def neighbors(
         self, name: str, depth: int = 1, limit: int = DEFAULT_NEIGHBORS
     ) -> Neighbors:
@@ -217,6 +230,7 @@ class Graph:
         found = [Neighbor(each, types.get(each), step.distance, step.via) for each, step in some]
         return Neighbors(name, tuple(found), len(steps))
 
+    @verb("reads", "GET /graph/path", is_in_memory=False)
     async def shortest_path(self, source: str, target: str) -> GraphPath:
         """Return how two entities hang together, by as few relations as possible.
 
@@ -233,6 +247,7 @@ class Graph:
         names, relations = found or ((), ())
         return GraphPath(source, target, tuple(names), tuple(relations))
 
+    @verb("reads", is_in_memory=False)
     async def mentions(self, name: str, limit: int = DEFAULT_LIMIT) -> CompactSearchResult:
         """Return the notes that mention an entity, best first; `total` counts all that were found.
 
@@ -244,6 +259,7 @@ class Graph:
             self._notes, self._namespace, name, limit=limit, now=self._clock()
         )
 
+    @verb("reads", is_in_memory=False)
     async def entities_of(self, hash: str) -> tuple[Entity, ...]:
         """Return the entities that a note mentions, in the order in which it does.
 
@@ -255,10 +271,12 @@ class Graph:
         found = await self._store.spoken(self._namespace, spoken)
         return tuple(entity for phrase in spoken for entity in found.get(phrase, ()))
 
+    @verb("reads", is_in_memory=False)
     async def export_jsonl(self) -> str:
         """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
         return jsonl.written(await self._store.read(self._namespace))
 
+    @verb("adds", is_in_memory=False)
     async def import_jsonl(self, lines: str | Sequence[str]) -> ImportReport:
         """Take over the lines of a file of server-memory, and say what was new.
 

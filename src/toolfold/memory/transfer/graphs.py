@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from toolfold.memory.graph import jsonl
-from toolfold.memory.graph.models import Subgraph
+from toolfold.memory.graph.models import Fault, Subgraph
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.transfer.models import Fault
 from toolfold.memory.transfer.outcomes import Outcomes
 
 

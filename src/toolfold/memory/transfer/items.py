@@ -8,8 +8,9 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias
 from toolfold.errors import BadInput
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.events.models import Event
+from toolfold.memory.graph.models import Fault
 from toolfold.memory.transfer.memory_service import count_memories, read_memories
-from toolfold.memory.transfer.models import Fault, Source
+from toolfold.memory.transfer.models import Source
 from toolfold.memory.transfer.records import (
     MAX_LINE_BYTES,
     ArchiveRecord,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import JsonObject
+from toolfold.memory.graph.models import Fault
 from toolfold.memory.hashes import note_hash
 from toolfold.memory.inputs import (
     check_moment,
@@ -20,7 +21,6 @@ from toolfold.memory.inputs import (
 )
 from toolfold.memory.models import DEFAULT_TYPE, Link, Note
 from toolfold.memory.ranking.rank import estimated_quality
-from toolfold.memory.transfer.models import Fault
 from toolfold.memory.transfer.records import NoteRecord
 
 # Of these, older versions lack some.

@@ -2,6 +2,8 @@
 
 from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
+from toolfold.memory.graph.models import Fault
+
 Format: TypeAlias = Literal["toolfold", "server-memory"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
@@ -9,16 +11,6 @@ Source: TypeAlias = Literal["toolfold", "server-memory", "mcp-memory-service"]
 
 MAX_FAULTS: Final = 1_000
 _SHOWN_FAULTS: Final = 20
-
-
-class Fault(NamedTuple):
-    """A line or row that could not be imported, counted from 1, and why."""
-
-    line: int
-    reason: str
-
-    def __repr__(self) -> str:
-        return f"line {self.line}: {self.reason}" if self.line else self.reason
 
 
 class Change(NamedTuple):

@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 
+from toolfold.memory.graph.models import Fault
 from toolfold.memory.transfer.archive import MergeResult
-from toolfold.memory.transfer.models import MAX_FAULTS, Change, Fault, Imported, Source
+from toolfold.memory.transfer.models import MAX_FAULTS, Change, Imported, Source
 
 _MAX_REASON_CHARS = 300
 

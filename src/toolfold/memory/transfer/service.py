@@ -11,15 +11,17 @@ import anyio.to_thread
 
 from toolfold.errors import BadInput
 from toolfold.memory.graph.inputs import MAX_CALL_BYTES, MAX_LINES
+from toolfold.memory.graph.models import Fault
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.inputs import clean_name
 from toolfold.memory.note_vectors import NoteVectorizer
+from toolfold.memory.registry import verb
 from toolfold.memory.transfer.archive import Archive
 from toolfold.memory.transfer.files import NewFile
 from toolfold.memory.transfer.graphs import NumberedLine, take_graph
 from toolfold.memory.transfer.items import GraphLine, Item, measure, read_items, take_some
 from toolfold.memory.transfer.kinds import tell_source
-from toolfold.memory.transfer.models import FORMATS, Exported, Fault, Format, Imported
+from toolfold.memory.transfer.models import FORMATS, Exported, Format, Imported
 from toolfold.memory.transfer.outcomes import Outcomes
 from toolfold.memory.transfer.records import (
     ArchiveRecord,
@@ -57,6 +59,7 @@ class Transfer:
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
 
+    @verb("reads", is_for_users=True, is_command=False, file="path")
     async def export_file(self, path: str, format: Format = "toolfold") -> Exported:
         """Write all that is remembered into a file, as lines of JSON.
 
@@ -75,6 +78,7 @@ class Transfer:
                 await anyio.to_thread.run_sync(file.discard)
         return Exported(path, format, dict(counts), file.size)
 
+    @verb("adds", is_for_users=True, is_command=False, file="path")
     async def import_file(
         self, path: str, dry_run: bool = False, *, progress: Progress | None = None
     ) -> Imported:

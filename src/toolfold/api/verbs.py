@@ -1,0 +1,493 @@
+"""The verbs of memory, for scripts. Made by `scripts/write_verbs.py`: do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolfold.api import forms
+from toolfold.api.door import absolute, ask, ask_for_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+
+    from toolfold.api.door import OnProgress
+    from toolfold.jsontypes import Json
+    from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
+    from toolfold.memory.consolidation.strategies import StrategyName
+    from toolfold.memory.documents.models import CompactDocuments, Ingested
+    from toolfold.memory.events.models import CompactEvents, Event
+    from toolfold.memory.graph.models import Entity, GraphSearchResult
+    from toolfold.memory.inputs import Moment, Tags
+    from toolfold.memory.models import CompactHealthInfo, CompactSearchResult, Note, TagMatch
+    from toolfold.memory.transfer.models import Exported, Format, Imported
+
+__all__ = [
+    "consolidate",
+    "consolidations",
+    "create_entity",
+    "delete",
+    "delete_batch",
+    "delete_by_tag",
+    "documents",
+    "export_file",
+    "forget",
+    "forget_document",
+    "get",
+    "get_event",
+    "health",
+    "history",
+    "import_file",
+    "ingest",
+    "list",
+    "purge",
+    "recall",
+    "recall_events",
+    "record_event",
+    "remember",
+    "restore",
+    "search",
+    "search_batch",
+    "search_by_tag",
+    "search_graph",
+    "search_iter",
+    "store",
+    "store_batch",
+    "undo",
+    "update",
+]
+
+
+def store(
+    content: str,
+    tags: Tags | None = None,
+    memory_type: str = "note",
+    *,
+    metadata: Mapping[str, Json] | None = None,
+    source: str = "",
+    thread: str | None = None,
+    position: int | None = None,
+    quality: float | None = None,
+    created: Moment | None = None,
+    supersedes: str | Sequence[str] = (),
+    associated: str | Sequence[str] = (),
+) -> str:
+    """Remember something, and return the first 8 characters of its hash.
+
+    It is kept when this returns, and found by words from then on; by meaning a moment later.
+    Exactly the same content again is the same note: it gets the tags that it lacks, and the
+    same hash comes back.
+
+    `thread` and `position` say where in a conversation or document it stands; what is beside it
+    there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
+    `supersedes` are deleted, and can be restored.
+    """
+    return forms.text(ask("memory.store", locals(), may_repeat=True))
+
+
+def store_batch(notes: Sequence[str | Mapping[str, Json]]) -> tuple[str, ...]:
+    """Remember all of several notes or none, and return their hashes in the same order.
+
+    Each is a text, or a mapping with the parameters of `store`.
+    """
+    return forms.texts(ask("memory.store_batch", locals(), may_repeat=True))
+
+
+def remember(
+    content: str,
+    memory_type: str = "note",
+    tags: Tags | None = None,
+    importance: float | None = None,
+) -> str:
+    """Do as `store` does; `importance` is the quality."""
+    return forms.text(ask("memory.remember", locals(), may_repeat=True))
+
+
+def search(
+    query: str,
+    limit: int = 5,
+    tags: Tags | None = None,
+    *,
+    tag_match: TagMatch = "any",
+    memory_type: str | None = None,
+    after: Moment | None = None,
+    before: Moment | None = None,
+    min_score: float = 0.0,
+    explain: bool = False,
+) -> CompactSearchResult:
+    """Return the notes that match a query best, best first; `total` counts all that match.
+
+    A note matches if it or what is beside it has a word of the query or is near in meaning.
+    Filters are exact. Scores are from 0 to 1. An empty query lists what passes the filters,
+    newest first. With `explain` every note says why it ranks where it does.
+    """
+    return forms.found(ask("memory.search", locals(), may_repeat=True))
+
+
+def search_batch(
+    queries: Sequence[str],
+    limit: int = 5,
+    tags: Tags | None = None,
+    *,
+    tag_match: TagMatch = "any",
+    memory_type: str | None = None,
+    after: Moment | None = None,
+    before: Moment | None = None,
+    min_score: float = 0.0,
+    explain: bool = False,
+) -> tuple[CompactSearchResult, ...]:
+    """Do as `search` does for each of several queries; return the results in the same order."""
+    return forms.all_found(ask("memory.search_batch", locals(), may_repeat=True))
+
+
+def search_by_tag(
+    tags: Tags,
+    match: TagMatch = "any",
+    limit: int = 20,
+    *,
+    memory_type: str | None = None,
+    after: Moment | None = None,
+    before: Moment | None = None,
+) -> CompactSearchResult:
+    """Return the notes that have any of these tags, or all of them, newest first."""
+    return forms.found(ask("memory.search_by_tag", locals(), may_repeat=True))
+
+
+def recall(
+    query: str,
+    limit: int = 5,
+    tags: Tags | None = None,
+    *,
+    k: int | None = None,
+    tag_match: TagMatch = "any",
+    memory_type: str | None = None,
+    min_score: float = 0.0,
+    explain: bool = False,
+) -> CompactSearchResult:
+    """Do as `search` does, and honour time in words: "what did we decide last week about auth".
+
+    Where the query names a time, only notes from then are found, and the result's query says
+    which time was understood; if nothing else it says fits any of them, they are listed, newest
+    first. `k` is another name for `limit`.
+    """
+    return forms.found(ask("memory.recall", locals(), may_repeat=True))
+
+
+def search_iter(
+    query: str,
+    page_size: int = 20,
+    tags: Tags | None = None,
+    *,
+    tag_match: TagMatch = "any",
+    memory_type: str | None = None,
+    after: Moment | None = None,
+    before: Moment | None = None,
+    min_score: float = 0.0,
+    explain: bool = False,
+) -> Iterator[CompactSearchResult]:
+    """Give all that `search` would find, page by page.
+
+    Writing meanwhile neither repeats nor hides anything: the order is that of the first page.
+    What is deleted before its page comes is left out.
+    """
+    return map(forms.found, ask_for_pages("memory.search_iter", locals()))
+
+
+def get(hash: str) -> Note:
+    """Return a whole note by its hash, or by one that it had before it was updated.
+
+    One that is archived is returned too; `restore` has it found again.
+    """
+    return forms.note(ask("memory.get", locals(), may_repeat=True))
+
+
+def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
+    """Return the last versions of a note, oldest first; the last is how it is now."""
+    return forms.notes(ask("memory.history", locals(), may_repeat=True))
+
+
+def update(
+    hash: str,
+    content: str | None = None,
+    *,
+    tags: Tags | None = None,
+    memory_type: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+    source: str | None = None,
+    quality: float | None = None,
+) -> str:
+    """Change what is given of a note, and return its hash; other content has another hash.
+
+    How it was is kept: `history` shows it, and the old hash still leads here. Tags replace all
+    that there were. Keys of metadata are set one by one; one that is None goes.
+    """
+    return forms.text(ask("memory.update", locals()))
+
+
+def delete(hash: str) -> bool:
+    """Delete a note so that `restore` can bring it back; tell whether it was there."""
+    return bool(ask("memory.delete", locals()))
+
+
+def forget(memory_id: str) -> bool:
+    """Do as `delete` does."""
+    return bool(ask("memory.forget", locals()))
+
+
+def delete_batch(hashes: Sequence[str]) -> int:
+    """Delete several notes, and return how many were there."""
+    return forms.number(ask("memory.delete_batch", locals()))
+
+
+def delete_by_tag(tags: Tags, match: TagMatch = "any") -> int:
+    """Delete all notes that have any of these tags, or all of them; return how many."""
+    return forms.number(ask("memory.delete_by_tag", locals()))
+
+
+def restore(hash: str) -> bool:
+    """Bring a deleted note back as it was; tell whether there was one."""
+    return bool(ask("memory.restore", locals()))
+
+
+def purge(hashes: str | Sequence[str]) -> int:
+    """Erase notes for good, deleted or not, with all their versions; return how many.
+
+    Nothing of them is left in the store's files. Copies that others made are not reached.
+    """
+    return forms.number(ask("memory.purge", locals()))
+
+
+def health() -> CompactHealthInfo:
+    """Tell how the memory is; what is wrong is in `status`, and not raised."""
+    return forms.health(ask("memory.health", {}, may_repeat=True))
+
+
+def list(
+    limit: int = 20,
+    offset: int = 0,
+    tags: Tags | None = None,
+    *,
+    tag_match: TagMatch = "any",
+    memory_type: str | None = None,
+    after: Moment | None = None,
+    before: Moment | None = None,
+) -> CompactSearchResult:
+    """Return notes, newest first; `total` counts all that pass the filters."""
+    return forms.found(ask("memory.list", locals(), may_repeat=True))
+
+
+def record_event(
+    event_type: str,
+    content: str = "",
+    outcome: str | None = None,
+    duration_ms: float | None = None,
+    session_id: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+) -> str:
+    """Write down that something happened just now, and return the id of the event.
+
+    `event_type` is what it was in a word or two, such as "deploy" or "test run"; `content` says
+    more, `outcome` how it ended, such as "success" or "failure". It is kept when this returns,
+    and can neither be changed nor deleted.
+    """
+    return forms.text(ask("memory.record_event", locals()))
+
+
+def recall_events(
+    session_id: str | None = None,
+    event_type: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int = 20,
+) -> CompactEvents:
+    """Return what happened, newest first; `total` counts all that pass the filters.
+
+    `since` and `until` are times as in `search`, the first included and the second not, or
+    words such as "yesterday", "last week", "3 days ago", of which the whole is included.
+    """
+    answer: CompactEvents = forms.named(
+        "toolfold.memory.events.models",
+        "CompactEvents",
+        ask("memory.recall_events", locals(), may_repeat=True),
+    )
+    return answer
+
+
+def get_event(id: str) -> Event:
+    """Return a whole event by its id."""
+    answer: Event = forms.named(
+        "toolfold.memory.events.models", "Event", ask("memory.get_event", locals(), may_repeat=True)
+    )
+    return answer
+
+
+def consolidate(
+    strategy: StrategyName = "balanced",
+    days_back: float | None = None,
+    dry_run: bool = False,
+    *,
+    on_progress: OnProgress | None = None,
+) -> Consolidated:
+    """Make order in the notes, and return what was found and done.
+
+    Notes that say the same in the same words become one, which supersedes the others; notes
+    near in meaning are linked; the influence of what is old and not used fades; what is poor
+    and was not used for a year is archived: `search` does without it, `get` still returns it.
+    Patterns say what many notes speak of together, clusters what notes on one subject say.
+
+    Nothing is destroyed: `restore` brings single notes back, `undo` reverses everything. Notes
+    with the tag `important` or `pinned` are never touched, and parts of conversations and
+    documents are never hidden.
+
+    `minimal` only finds notes that say the same; `speed` leaves out what compares meanings;
+    `quality` finds more than `balanced`, also what is less sure. `days_back` looks only at
+    notes created in the last so many days. With `dry_run` nothing is changed.
+    """
+    answer: Consolidated = forms.named(
+        "toolfold.memory.consolidation.models",
+        "Consolidated",
+        ask(
+            "memory.consolidate",
+            {"strategy": strategy, "days_back": days_back, "dry_run": dry_run},
+            on_progress=on_progress,
+        ),
+    )
+    return answer
+
+
+def undo(id: str | None = None) -> Undone:
+    """Reverse one consolidation whole, by default the last, and say what came back.
+
+    All notes, versions, tags and links are then exactly as before it. A note that somebody has
+    changed since stays as it is, and is named.
+    """
+    answer: Undone = forms.named(
+        "toolfold.memory.consolidation.models", "Undone", ask("memory.undo", locals())
+    )
+    return answer
+
+
+def consolidations(limit: int = 20) -> tuple[PastConsolidation, ...]:
+    """Return the consolidations of the past, the last first."""
+    answer: tuple[PastConsolidation, ...] = forms.all_named(
+        "toolfold.memory.consolidation.models",
+        "PastConsolidation",
+        ask("memory.consolidations", locals(), may_repeat=True),
+    )
+    return answer
+
+
+def ingest(
+    path: str | PathLike[str],
+    tags: Tags | None = None,
+    *,
+    pattern: str | None = None,
+    recursive: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Ingested:
+    """Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text.
+
+    CSV and JSON are read too. Files that have not changed since cost nothing; of those that
+    have, only what is different is written. One that cannot be read is named with its reason,
+    and the others go on.
+
+    Of a folder, files are taken whose names are those of documents, or that match `pattern`
+    ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules are passed
+    over.
+    """
+    answer: Ingested = forms.named(
+        "toolfold.memory.documents.models",
+        "Ingested",
+        ask(
+            "memory.ingest",
+            {"path": absolute(path), "tags": tags, "pattern": pattern, "recursive": recursive},
+            may_repeat=True,
+            on_progress=on_progress,
+        ),
+    )
+    return answer
+
+
+def documents(limit: int = 20, offset: int = 0) -> CompactDocuments:
+    """Return the documents that are remembered, by path; `total` counts all."""
+    answer: CompactDocuments = forms.named(
+        "toolfold.memory.documents.models",
+        "CompactDocuments",
+        ask("memory.documents", locals(), may_repeat=True),
+    )
+    return answer
+
+
+def forget_document(path: str | PathLike[str]) -> int:
+    """Forget a document, or all of a folder, there still or not; return how many notes went.
+
+    The files stay. Notes are deleted as `delete` does.
+    """
+    return forms.number(ask("memory.forget_document", {"path": absolute(path)}))
+
+
+def create_entity(
+    name: str, entity_type: str, observations: str | Sequence[str] | None = None
+) -> Entity:
+    """Make an entity, and return it as it is then.
+
+    If one of that name is there, it gets the observations that it lacks.
+    """
+    answer: Entity = forms.named(
+        "toolfold.memory.graph.models",
+        "Entity",
+        ask("memory.create_entity", locals(), may_repeat=True),
+    )
+    return answer
+
+
+def search_graph(query: str, limit: int = 10) -> GraphSearchResult:
+    """Return the entities that have words of a query, best first; `total` counts all.
+
+    Words in names count most, then in types, then in observations; rare ones more than common
+    ones, and other forms of a word like the word. Scores are from 0 to 1.
+    """
+    answer: GraphSearchResult = forms.named(
+        "toolfold.memory.graph.models",
+        "GraphSearchResult",
+        ask("memory.search_graph", locals(), may_repeat=True),
+    )
+    return answer
+
+
+def export_file(path: str | PathLike[str], format: Format = "toolfold") -> Exported:
+    """Write all that is remembered into a file, as lines of JSON.
+
+    "toolfold" is everything, earlier versions and deleted notes included, and the same memory
+    always makes the same bytes. "server-memory" is the knowledge graph as that program keeps
+    it. A file that is there is replaced when the new one is whole.
+    """
+    answer: Exported = forms.named(
+        "toolfold.memory.transfer.models",
+        "Exported",
+        ask("memory.export_file", {"path": absolute(path), "format": format}, may_repeat=True),
+    )
+    return answer
+
+
+def import_file(
+    path: str | PathLike[str], dry_run: bool = False, *, on_progress: OnProgress | None = None
+) -> Imported:
+    """Remember what is in a file: an export of toolfold, or the memory of another program.
+
+    Which one it is is told by looking: the JSON lines of server-memory, or a SQLite database of
+    mcp-memory-service. What is there already stays as it is, so importing twice is importing
+    once. A line that cannot be used is named, and the others are taken. With `dry_run` nothing
+    is changed, and the result says what would be.
+    """
+    answer: Imported = forms.named(
+        "toolfold.memory.transfer.models",
+        "Imported",
+        ask(
+            "memory.import_file",
+            {"path": absolute(path), "dry_run": dry_run},
+            may_repeat=True,
+            on_progress=on_progress,
+        ),
+    )
+    return answer
