@@ -29,7 +29,7 @@ function drawSavings() {
   const plot = new uPlot({
     width: place.clientWidth,
     height: 280,
-    scales: { x: { range: (_, low, high) => (low === high ? [low - 43200, high + 43200] : [low, high]) } },
+    scales: { x: { range: () => [days[0] - 43200, days[days.length - 1] + 43200] } },
     axes: [
       { ...axis, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toISOString().slice(5, 10)) },
       { ...axis, size: 80, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en")) },
