@@ -20,7 +20,7 @@ from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import ServerStart
-from toolfold.catalog.upstream import Upstream
+from toolfold.catalog.upstream import McpUpstream
 from toolfold.config.config import load_config
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
@@ -38,7 +38,7 @@ _TOOLS = (ListedTool(name="call", input_schema=_SCHEMA),)
 _SERVERS = {"mcpServers": {"null": {"command": "never-started"}}}
 
 
-class NullUpstream(Upstream):
+class NullUpstream(McpUpstream):
     """Answers every call with the same value, at once."""
 
     def __init__(self, config: ServerConfig, directory: Path, answer: dict[str, Any]) -> None:

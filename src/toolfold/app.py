@@ -18,11 +18,13 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
+from toolfold.catalog.login.stored import StoredLogin
+from toolfold.catalog.openapi.upstream import ApiUpstream
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.transport import ServerStart
-from toolfold.catalog.upstream import Upstream
+from toolfold.catalog.upstream import McpUpstream, Upstream
 from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
@@ -142,15 +144,21 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
     )
 
     def make(server: ServerConfig, start: ServerStart, digest: str) -> Upstream:
-        upstream = Upstream(
-            server,
-            start=start,
-            cache=cache,
-            logins=logins,
-            log_file=logs / f"{_file_name(server.name)}-{digest}.log",
-            connect_timeout_s=settings.connect_timeout_s,
-            sizes=sizes,
-        )
+        upstream: Upstream
+        if server.transport == "openapi":
+            login = StoredLogin(server, logins) if server.may_log_in else None
+            directory = config.directories.cache
+            upstream = ApiUpstream(server, cache_directory=directory, sizes=sizes, auth=login)
+        else:
+            upstream = McpUpstream(
+                server,
+                start=start,
+                cache=cache,
+                logins=logins,
+                log_file=logs / f"{_file_name(server.name)}-{digest}.log",
+                connect_timeout_s=settings.connect_timeout_s,
+                sizes=sizes,
+            )
         upstream.on_connected = children.note
         upstream.cover_words = masked
         return upstream

@@ -24,7 +24,7 @@ from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.questions import Elicitor, Question, Reply
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import ServerStart
-from toolfold.catalog.upstream import Upstream
+from toolfold.catalog.upstream import McpUpstream
 from toolfold.config.config import Config, load_config
 from toolfold.errors import UpstreamError, UpstreamUnavailable
 
@@ -67,7 +67,7 @@ def make_config(home: Path, url: str, context: dict[str, Any]) -> Config:
 @asynccontextmanager
 async def connected(config: Config) -> AsyncIterator[Catalog]:
     [server] = config.servers
-    upstream = Upstream(
+    upstream = McpUpstream(
         server,
         start=ServerStart(directory=Path.cwd(), path=os.environ["PATH"]),
         cache=ListingCache(config.directories.cache),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from toolfold.catalog.shared_schemas import without_shared
 from toolfold.catalog.tool import Tool, built_in_server
 from toolfold.jsontypes import JsonObject
 
@@ -52,7 +53,9 @@ def _listing(module: str, tools: Iterable[Tool]) -> DefinitionText:
         server,
         {
             tool.path: definition(
-                tool.listed.name, tool.listed.description, tool.listed.input_schema
+                tool.listed.name,
+                tool.listed.description,
+                without_shared(tool.listed.input_schema),
             )
             for tool in known
         },

@@ -165,6 +165,14 @@ class LargeParts:
         self._let_go()
         return marked
 
+    def keep(self, spool: Spool) -> str:
+        """Return the mark of a text that is kept as it was sent."""
+        text = spool.map()
+        mark = f"{self._secret}:{next(self._numbers)}"
+        self._parts[mark] = LargePart(text, 0, spool.size, "json")
+        self._let_go()
+        return mark
+
     def take(self, value: Any) -> LargePart | None:
         """Return the part that a value of a message stands for, once; None if it is itself.
 

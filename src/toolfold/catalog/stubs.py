@@ -6,6 +6,7 @@ deep or too long, becomes `Any`; nothing is raised.
 
 import keyword
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from toolfold.catalog.binding import (
     wrapped_result,
 )
 from toolfold.catalog.names import words
+from toolfold.catalog.shared_schemas import SharedSchemas
 from toolfold.catalog.textrules import OPEN, unwrapped_property
 from toolfold.catalog.tool import Returned, Tool
 from toolfold.jsontypes import Json, JsonObject
@@ -52,6 +54,7 @@ _MAX_NOTE_CHARS = 90
 _MAX_DEFAULT_CHARS = 30
 _MAX_READ_CHARS = 10_000
 _MAX_OBSERVED_CHARS = 400
+_MAX_SHARED_CHARS = 4_000
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s|\n\s*\n|\n\s*[-*#]")
 _ARGUMENTS = re.compile(r"^[ \t]*(?:Args|Arguments|Parameters|Params):[ \t]*$", re.MULTILINE)
@@ -158,6 +161,7 @@ def render_stub(tool: Tool, *, observed: str | None = None) -> str:
     classes = _Classes()
     call = _arguments(parameters_of(tool), _Types(tool.listed.input_schema, classes))
     result = classes.written(_result(tool, classes))
+    classes.declare_shared(max_chars=_MAX_SHARED_CHARS)
     seen = f"  # {_shortened(observed, _MAX_OBSERVED_CHARS)}" if observed else ""
     head = f"def {tool.function}({call}) -> {result}:{seen}\n"
     return "".join([*classes.sources, head, _docs(tool)])
@@ -174,6 +178,7 @@ def module_stub(tools: Iterable[Tool]) -> str:
     aliases = dict(_aliases(listed, functions))
     classes = _Classes(taken={*_IMPORTED, *functions, *aliases})
     lines = [_declaration(tool, classes) for tool in listed]
+    classes.declare_shared()
     lines += [f"{alias} = {function}\n" for alias, function in aliases.items()]
     return "".join([_HEADER, *classes.imports(), *classes.sources, *lines])
 
@@ -237,6 +242,40 @@ class _Classes:
     taken: set[str] = field(default_factory=lambda: set(_IMPORTED))
     prefix: str = ""
     sources: list[str] = field(default_factory=list)
+    # What schemas that tools share are called, by identity, and those that are still to be written.
+    shared: dict[int, str] = field(default_factory=dict)
+    waiting: "deque[tuple[str, JsonObject, JsonObject]]" = field(default_factory=deque)
+
+    def name_shared(
+        self, source: JsonObject, whole: JsonObject, root: JsonObject, hint: str
+    ) -> str:
+        """Return the class of a schema that tools share, which is declared once for all of them."""
+        if id(source) not in self.shared:
+            self.prefix, kept = "", self.prefix
+            self.shared[id(source)] = self.reserve(hint)
+            self.prefix = kept
+            self.waiting.append((self.shared[id(source)], whole, root))
+        return self.shared[id(source)]
+
+    def declare_shared(self, *, max_chars: int | None = None) -> None:
+        """Declare the classes that are still to be written, the nearest first.
+
+        What does not fit into `max_chars` is said to be any dictionary.
+        """
+        self.prefix, left = "", max_chars
+        while self.waiting and (left is None or left > 0):
+            name, whole, root = self.waiting.popleft()
+            properties = whole["properties"]
+            assert isinstance(properties, dict)  # noqa: S101
+            count = len(self.sources)
+            self.prefix = name
+            _Types(root, self).declare(name, whole, properties)
+            if left is not None:
+                left -= sum(map(len, self.sources[count:]))
+        if self.waiting:
+            names = " = ".join(name for name, _, _ in self.waiting)
+            self.sources.append(f"{names} = dict[str, Any]  # not shown\n")
+            self.waiting.clear()
 
     def imports(self) -> list[str]:
         lines = [] if self.taken.isdisjoint(_BUILTINS) else ["import builtins as _builtins\n"]
@@ -325,9 +364,12 @@ class _Types:
         if self.is_loose or is_too_large:
             return self._dict("Any")
         source = resolve(schema, self.root)
+        is_named = isinstance(schema, dict) and "$ref" in schema and isinstance(source, dict)
+        if is_named and isinstance(self.root.get("$defs"), SharedSchemas):
+            return self.classes.name_shared(source, whole, self.root, _hint(schema, hint))
         if id(source) not in self.named:
             self.named[id(source)] = source, self.classes.reserve(_hint(schema, hint))
-            self._declare(self.named[id(source)][1], whole, properties, depth)
+            self.declare(self.named[id(source)][1], whole, properties, depth)
         return self.named[id(source)][1]
 
     def _dict(self, value: str) -> str:
@@ -342,7 +384,8 @@ class _Types:
         only = plain.pop() if len(plain) == 1 and "float" not in plain else "Any"
         return self.classes.written({only: None})
 
-    def _declare(self, name: str, whole: JsonObject, properties: JsonObject, depth: int) -> None:
+    def declare(self, name: str, whole: JsonObject, properties: JsonObject, depth: int = 0) -> None:
+        """Declare the class of an object."""
         types = {key: self.text(each, key, depth + 1) for key, each in properties.items()}
         required = whole.get("required")
         mandatory = {key for key in types if isinstance(required, list) and key in required}

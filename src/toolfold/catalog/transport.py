@@ -128,7 +128,7 @@ class Transport:
 
     async def _see(self, response: httpx2.Response) -> None:
         if response.status_code in _OVERLOADED:
-            wait = _retry_after_s(response.headers.get("retry-after"), time.time())
+            wait = retry_after_s(response.headers.get("retry-after"), time.time())
             self.busy_until = max(self.busy_until, time.monotonic() + wait)
         if response.status_code in {401, 403}:
             self.refused_status = response.status_code
@@ -194,7 +194,7 @@ def is_too_long(message: str) -> bool:
     return "byte limit" in message and message.startswith(("SSE stream failed", "Failed to parse"))
 
 
-def _retry_after_s(header: str | None, now: float) -> float:
+def retry_after_s(header: str | None, now: float) -> float:
     """Read `Retry-After`: seconds, or a date. A wait is never longer than a minute."""
     if header is None:
         return _DEFAULT_RETRY_AFTER_S

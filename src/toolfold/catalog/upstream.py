@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import anyio
 import mcp_types as types
@@ -57,7 +57,63 @@ class _Interrupted(UpstreamUnavailable):
     """The connection was lost, or the server refused for now: the same call may go through."""
 
 
-class Upstream:
+class Upstream(Protocol):
+    """Whatever offers tools: an MCP server, or an API."""
+
+    config: ServerConfig
+    cover_words: Callable[[str], str]
+    """Takes out of what it says of a failure what no model may see."""
+    listeners: list[Callable[[], None]]
+    """Told whenever its tools have changed."""
+    on_connected: Callable[[], None]
+    fault: str | None
+    """Why it cannot be used right now, as a sentence without its name."""
+    protocol: str | None
+    shapes: ObservedShapes
+    """What its tools were seen to return."""
+    parts: LargeParts
+    """What of its answers is kept in files."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+
+    @property
+    def state(self) -> str:
+        """Whether it is connected."""
+
+    @property
+    def known_tools(self) -> tuple[ListedTool, ...] | None:
+        """What it listed last; None if it never did."""
+
+    @property
+    def known_offers(self) -> Offers | None:
+        """What it offers beside tools; None if that is not known."""
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether it is being asked what it offers."""
+
+    async def offers(self) -> Offers:
+        """Return what it offers beside tools."""
+
+    async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
+        """Return what it lists, asking it only if that is not known."""
+
+    async def run(
+        self,
+        request: UpstreamRequest[AnswerT],
+        *,
+        on_wait: OnWait = ...,
+        ask: Elicitor | None = None,
+    ) -> AnswerT:
+        """Make a request of it, and return the answer."""
+
+    async def serve(self) -> None:
+        """Own its connections until cancelled."""
+
+
+class McpUpstream:
     """An MCP server that we call."""
 
     cover_words: Callable[[str], str] = staticmethod(str)

@@ -33,6 +33,7 @@ _TRANSPORTS: Mapping[str, TransportKind] = {
     "streamable-http": "http",
     "streamablehttp": "http",
     "sse": "sse",
+    "openapi": "openapi",
 }
 _UNREAD = ("headersHelper", "envFile")
 
@@ -97,7 +98,8 @@ def outline_servers(content: bytes) -> tuple[str, ...]:
             command, args = entry.string("command"), entry.words("args")
             if _is_disabled(entry) or is_toolfold(command, args):
                 continue
-            what = shlex.join([command, *args]) if command else entry.string("url")
+            where = entry.string("url") or entry.string("openapi")
+            what = shlex.join([command, *args]) if command else where
         except ConfigError as error:
             what = f"({error})"
         lines.append(shown(f"{name}: {what}"))
@@ -133,7 +135,7 @@ def _server(
         if entry.has(key):
             raise ConfigError(f"uses `{key}`, which toolfold does not read")
     transport = _transport(entry)
-    is_stdio = transport == "stdio"
+    is_stdio, is_api = transport == "stdio", transport == "openapi"
     return ServerConfig(
         name=entry.name,
         source=place.source,
@@ -142,9 +144,12 @@ def _server(
         args=args if is_stdio else (),
         env=place.fill_pairs(_environment(entry)) if is_stdio else (),
         cwd=place.directory(entry.string("cwd")) if is_stdio else None,
-        url="" if is_stdio else _url(place.fill(entry.string("url"))),
+        url="" if is_stdio else _server_url(place.fill(entry.string("url")), is_api=is_api),
         headers=() if is_stdio else place.fill_pairs(entry.pairs("headers")),
         oauth=LoginOptions() if is_stdio else _login_options(entry, place),
+        spec=place.spec(entry.string("openapi")) if is_api else "",
+        variables=place.fill_pairs(entry.pairs("variables")) if is_api else (),
+        auth=_credentials(entry, place) if is_api else (),
         timeout_s=_timeout_s(entry, default=context.call_timeout_s),
         concurrency=options.concurrency,
         rate_per_s=options.rate_per_s,
@@ -178,6 +183,14 @@ class _EntryLocation:
             raise ConfigError("`command` is missing or empty")
         return str(home_of(self.source) / filled) if "/" in filled else filled
 
+    def spec(self, text: str) -> str:
+        filled = self.fill(text)
+        if not filled.strip():
+            raise ConfigError("`openapi` is missing or empty")
+        if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", filled):
+            return _url(filled, "openapi")
+        return str(home_of(self.source) / Path(filled).expanduser())
+
     def directory(self, text: str) -> Path | None:
         return home_of(self.source) / self.fill(text) if text else self.cwd
 
@@ -188,17 +201,31 @@ def _url(filled: str, key: str = "url") -> str:
     return filled
 
 
+def _server_url(filled: str, *, is_api: bool) -> str:
+    return "" if is_api and not filled else _url(filled)
+
+
+def _credentials(entry: ServerEntry, place: "_EntryLocation") -> Pairs:
+    """Read `auth`: an object of values by scheme, or one text for a bearer token."""
+    try:
+        return place.fill_pairs(entry.pairs("auth"))
+    except ConfigError:
+        return (("bearer", place.fill(entry.string("auth"))),)
+
+
 def _transport(entry: ServerEntry) -> TransportKind:
     written = entry.string("type") or entry.string("transport")
     if written:
         transport = _TRANSPORTS.get(written.lower().replace("_", "-"))
         if transport is None:
-            raise ConfigError(f"the transport {written!r} is not one of stdio, http, sse")
+            raise ConfigError(f"the transport {written!r} is not one of stdio, http, sse, openapi")
         return transport
+    if entry.has("openapi"):
+        return "openapi"
     if entry.has("command") and entry.has("url"):
         raise ConfigError("has both `command` and `url`: add `type`, or take one out")
     if not entry.has("command") and not entry.has("url"):
-        raise ConfigError("needs `command`, or `url` for a remote server")
+        raise ConfigError("needs `command`, `url` for a remote server, or `openapi` for an API")
     return "stdio" if entry.has("command") else "http"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-TransportKind: TypeAlias = Literal["stdio", "http", "sse"]
+TransportKind: TypeAlias = Literal["stdio", "http", "sse", "openapi"]
 ServerScope: TypeAlias = Literal["shared", "session"]
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -82,10 +82,19 @@ class ServerConfig(ServerOptions):
     """Where it starts; None for where we are."""
 
     url: str = ""
-    """For http and sse."""
+    """For http and sse; of an API where its server is, if that is to be another than it says."""
 
     headers: Pairs = field(default=(), repr=False)
     oauth: LoginOptions = field(default_factory=LoginOptions)
+    spec: str = ""
+    """Of an API its specification: a path or a URL."""
+
+    variables: Pairs = ()
+    """What the variables of its servers are."""
+
+    auth: Pairs = field(default=(), repr=False)
+    """Its credentials, by the name of a security scheme or by kind: bearer, basic, key."""
+
     timeout_s: float = CALL_TIMEOUT_S
     """One call. In the file `timeout` is milliseconds as in Claude Code, `timeout_s` seconds."""
 
@@ -124,4 +133,6 @@ def config_hash(server: ServerConfig) -> str:
         server.url,
         sorted(server.headers),
     ]
+    if server.transport == "openapi":
+        identity += [server.spec, sorted(server.variables)]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()

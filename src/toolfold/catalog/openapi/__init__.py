@@ -1,0 +1,1 @@
+"""APIs that a specification describes: every operation is a tool."""

@@ -1,0 +1,451 @@
+"""An API as an upstream: its operations are tools, and a call is a request."""
+
+import hashlib
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+import anyio.to_thread
+import httpx2
+import mcp_types as types
+
+from toolfold.catalog.call_slots import CallSlots
+from toolfold.catalog.large import LargeParts, MessageSizes
+from toolfold.catalog.observed_shapes import ObservedShapes
+from toolfold.catalog.offers import Offers
+from toolfold.catalog.openapi.answers import TooLong, read_result
+from toolfold.catalog.openapi.auth import credentials_for, wanted_schemes
+from toolfold.catalog.openapi.cache import ApiCache
+from toolfold.catalog.openapi.model import Api, Operation
+from toolfold.catalog.openapi.network import GuardedTransport, Resolve, host_and_port, origin_of
+from toolfold.catalog.openapi.operations import read_api
+from toolfold.catalog.openapi.pages import items_of, next_arguments, next_link
+from toolfold.catalog.openapi.request import ApiRequest, make_request
+from toolfold.catalog.openapi.sources import is_url, read_spec
+from toolfold.catalog.questions import Elicitor
+from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.transport import retry_after_s
+from toolfold.catalog.upstream import OnWait
+from toolfold.catalog.upstream_request import AnswerT, UpstreamRequest
+from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.errors import (
+    ConfigError,
+    StoreError,
+    ToolFailed,
+    UpstreamTimedOut,
+    UpstreamUnavailable,
+)
+from toolfold.jsontypes import Json, JsonObject
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 4
+_MAX_REDIRECTS: Final = 5
+_OVERLOADED: Final = frozenset({429, 503})
+_REMEMBERED: Final = 64  # answers whose next page is known
+_MAX_PAGES: Final = 1_000
+_RETRY_LOAD_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    operation: Operation
+    arguments: JsonObject
+    link: str | None
+
+
+class ApiUpstream:
+    """An API that a specification describes."""
+
+    cover_words: Callable[[str], str] = staticmethod(str)
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        cache_directory: Path,
+        sizes: MessageSizes,
+        auth: httpx2.Auth | None = None,
+        resolve: Resolve | None = None,
+    ) -> None:
+        self.config = config
+        self.listeners: list[Callable[[], None]] = []
+        self.on_connected: Callable[[], None] = lambda: None
+        self.fault: str | None = None
+        self.protocol: str | None = None
+        digest = config_hash(config)
+        self.shapes = ObservedShapes(cache_directory / "shapes" / f"{digest[:32]}.json")
+        self.parts = LargeParts(sizes)
+        self._cache = ApiCache(cache_directory, config.spec, config.variables)
+        self._api: Api | None = None
+        self._loading = anyio.Lock()
+        self._retry_at = 0.0
+        self._busy_until = self._next_slot = 0.0
+        self._turns = CallSlots(
+            concurrency=config.concurrency, serialize_writes=config.serialize_writes
+        )
+        self._auth = auth
+        self._resolve = resolve
+        self._client = self._new_client()
+        self._pages: OrderedDict[str, _Page] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """The API's name in the configuration."""
+        return self.config.name
+
+    @property
+    def state(self) -> str:
+        """Whether its specification is known."""
+        return "idle" if self._api is None else "online"
+
+    @property
+    def known_tools(self) -> tuple[ListedTool, ...] | None:
+        """Its operations; None while its specification is not read."""
+        return None if self._api is None else self._api.tools
+
+    @property
+    def known_offers(self) -> Offers | None:
+        """Nothing beside tools."""
+        return Offers()
+
+    @property
+    def is_learning(self) -> bool:
+        """Never: there is nothing beside tools to learn of."""
+        return False
+
+    async def offers(self) -> Offers:
+        """Return what an API offers beside operations: nothing."""
+        return Offers()
+
+    async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
+        """Return its operations, reading the specification if it is not known.
+
+        Raises:
+            UpstreamUnavailable: The specification cannot be used.
+        """
+        return (await self._loaded(fresh=fresh)).tools
+
+    async def run(
+        self,
+        request: UpstreamRequest[AnswerT],
+        *,
+        on_wait: OnWait = lambda _why, _seconds: None,
+        ask: Elicitor | None = None,  # noqa: ARG002  # APIs ask nothing
+    ) -> AnswerT:
+        """Make the request of a call and return the answer, whatever it says.
+
+        Calls that change something go one at a time. One that was refused for the sake of a
+        rate limit is made again when the API asks for it.
+
+        Raises:
+            UpstreamUnavailable: The API cannot be reached.
+            UpstreamTimedOut: It did not answer in time.
+            ToolFailed: The request may not be sent, or the answer not be taken.
+            BadCall: The arguments cannot be sent.
+        """
+        params = request.make(None, None).params
+        if not isinstance(params, types.CallToolRequestParams):
+            raise ToolFailed(f"{self.name} is an API, which has neither prompts nor resources.")
+        api = await self._loaded()
+        arguments = cast("JsonObject", params.arguments or {})
+        async with self._turns.take(is_write=request.is_write):
+            if params.name in api.operations:
+                operation = api.operations[params.name]
+                result = await self._call(api, operation, arguments, on_wait=on_wait)
+            else:
+                result = await self._follow(api, arguments, on_wait=on_wait)
+        return cast("AnswerT", result)
+
+    async def serve(self) -> None:
+        """Hold connections until cancelled."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._client.aclose()
+
+    def _new_client(self) -> httpx2.AsyncClient:
+        named = {host_and_port(url) for url in (self.config.url, self.config.spec) if is_url(url)}
+        return httpx2.AsyncClient(
+            transport=GuardedTransport(named, resolve=self._resolve),
+            timeout=httpx2.Timeout(self.config.timeout_s, connect=30.0),
+            follow_redirects=False,
+            auth=self._auth,
+        )
+
+    async def _loaded(self, *, fresh: bool = False) -> Api:
+        if self._api is not None and not fresh:
+            return self._api
+        async with self._loading:
+            if self._api is not None and not fresh:
+                return self._api
+            if self.fault and time.monotonic() < self._retry_at:
+                raise self._unavailable()
+            try:
+                api = await load_api(self.config, self._cache, fresh=fresh, resolve=self._resolve)
+            except ConfigError as error:
+                self.fault = f"its specification {error}"
+                self._retry_at = time.monotonic() + _RETRY_LOAD_S
+                raise self._unavailable() from error
+            self._take(api)
+        return api
+
+    def _take(self, api: Api) -> None:
+        self.fault = None
+        self.protocol = f"OpenAPI {api.version}"
+        is_new = self._api is None or api.tools != self._api.tools
+        self._api = api
+        if is_new:
+            for tell in list(self.listeners):
+                tell()
+
+    def _unavailable(self) -> UpstreamUnavailable:
+        return UpstreamUnavailable(f"The API {self.name!r} cannot be used: {self.fault}")
+
+    async def _call(
+        self, api: Api, operation: Operation, arguments: JsonObject, *, on_wait: OnWait
+    ) -> types.CallToolResult:
+        request = make_request(operation, arguments)
+        url = self._base(api, operation) + request.target
+        credentials = credentials_for(api, operation, dict(self.config.auth))
+        if credentials.query:
+            query = "&".join(f"{name}={value}" for name, value in credentials.query)
+            url += f"{'&' if '?' in url else '?'}{query}"
+        headers = [*request.headers, *credentials.headers, *self.config.headers]
+        may_repeat = operation.method in {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"}
+        for attempt in range(_ATTEMPTS):
+            await self._pace(on_wait)
+            try:
+                return await self._send(operation, arguments, url, headers, request)
+            except _Overloaded as error:
+                repeats = may_repeat or error.status == 429
+                if attempt == _ATTEMPTS - 1 or not repeats:
+                    raise ToolFailed(
+                        f"{self.name} is overloaded (status {error.status}); "
+                        f"{operation.name} was not done. Try again later."
+                    ) from error
+        raise AssertionError("unreachable")
+
+    async def _send(
+        self,
+        operation: Operation,
+        arguments: JsonObject,
+        url: str,
+        headers: list[tuple[str, str]],
+        request: ApiRequest,
+    ) -> types.CallToolResult:
+        try:
+            with anyio.fail_after(self.config.timeout_s):
+                return await self._exchange(operation, arguments, url, headers, request)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise UpstreamTimedOut(
+                f"{self.name}: {operation.name} did not answer within {self.config.timeout_s:g} s. "
+                "It may still be at work there."
+            ) from error
+        except TooLong as error:
+            raise ToolFailed(
+                f"{self.name}: {operation.name} failed: {error}. Ask for less: a page, fewer "
+                "fields."
+            ) from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            words = self.cover_words(str(error) or type(error).__name__)
+            raise UpstreamUnavailable(
+                f"The API {self.name!r} cannot be reached at {_shown(url)}: {words}"
+            ) from error
+
+    async def _exchange(
+        self,
+        operation: Operation,
+        arguments: JsonObject,
+        url: str,
+        headers: list[tuple[str, str]],
+        request: ApiRequest,
+    ) -> types.CallToolResult:
+        method, content = request.method, request.content
+        for _ in range(_MAX_REDIRECTS):
+            outgoing = self._client.build_request(method, url, headers=headers, content=content)
+            response = await self._client.send(outgoing, stream=True)
+            try:
+                if response.is_redirect:
+                    url, method = self._redirected(url, method, response, operation)
+                    content = content if method == request.method else None
+                    continue
+                return await self._read(operation, arguments, response)
+            finally:
+                await response.aclose()
+        raise ToolFailed(f"{self.name}: {operation.name} was redirected too often.")
+
+    def _redirected(
+        self, url: str, method: str, response: httpx2.Response, operation: Operation
+    ) -> tuple[str, str]:
+        """Return where a request goes on: nowhere but at the same server."""
+        target = urljoin(url, response.headers.get("location", ""))
+        if origin_of(target) != origin_of(url):
+            raise ToolFailed(
+                f"{self.name}: {operation.name} answered with a redirect to {_shown(target)}, "
+                "which is not a server of this API. It was not followed."
+            )
+        is_changed = response.status_code == 303 or (
+            response.status_code in {301, 302} and method == "POST"
+        )
+        return target, "GET" if is_changed and method != "HEAD" else method
+
+    async def _read(
+        self, operation: Operation, arguments: JsonObject, response: httpx2.Response
+    ) -> types.CallToolResult:
+        if response.status_code in _OVERLOADED:
+            wait = retry_after_s(response.headers.get("retry-after"), time.time())
+            self._busy_until = max(self._busy_until, time.monotonic() + wait)
+            raise _Overloaded(response.status_code)
+        result = await read_result(response, self.parts, is_head=operation.method == "HEAD")
+        if result.is_error:
+            return self._explained(operation, response.status_code, result)
+        if operation.method == "GET":
+            self._remember(operation, arguments, response, result)
+        return result
+
+    def _explained(
+        self, operation: Operation, status: int, result: types.CallToolResult
+    ) -> types.CallToolResult:
+        """Say what to do about a refusal, where that is clear."""
+        if status != 401 or self._api is None:
+            return result
+        wanted = wanted_schemes(self._api, operation)
+        hint = f"Set `auth` of {self.name!r}" + (f" for {' or '.join(wanted)}" if wanted else "")
+        text = types.TextContent(type="text", text=f"{hint}, or run `toolfold login {self.name}`.")
+        return result.model_copy(update={"content": [*result.content, text]})
+
+    async def _pace(self, on_wait: OnWait) -> None:
+        """Wait as long as the API, or the configured rate, asks for."""
+        if (busy_s := self._busy_until - time.monotonic()) > 0:
+            on_wait(f"{self.name} asked to wait", busy_s)
+            await anyio.sleep(busy_s)
+        if self.config.rate_per_s:
+            now = time.monotonic()
+            slot = max(self._next_slot, now)
+            self._next_slot = slot + 1 / self.config.rate_per_s
+            if slot > now:
+                on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
+                await anyio.sleep(slot - now)
+
+    def _base(self, api: Api, operation: Operation) -> str:
+        """Return the server of an operation.
+
+        Raises:
+            ToolFailed: There is none, or it is none that requests can be sent to.
+        """
+        if self.config.url:
+            return self.config.url.rstrip("/")
+        for server in (*operation.servers, *api.servers, *(() if api.servers else ("/",))):
+            url = str(urljoin(self.config.spec, server)) if is_url(self.config.spec) else server
+            parts = urlsplit(url)
+            if parts.scheme in {"http", "https"} and parts.hostname and not parts.username:
+                return url.partition("?")[0].partition("#")[0].rstrip("/")
+        raise ToolFailed(
+            f"{self.name}: the specification does not say where its server is. "
+            'Write "url": "https://…" in its entry.'
+        )
+
+    def _remember(
+        self,
+        operation: Operation,
+        arguments: JsonObject,
+        response: httpx2.Response,
+        result: types.CallToolResult,
+    ) -> None:
+        link = next_link(response.headers.get("link", ""))
+        if link is None and operation.cursor is None:
+            return
+        block = result.content[0]
+        if isinstance(block, types.TextContent) and (value := _parsed(block.text)) is not None:
+            self._pages[_fingerprint(value)] = _Page(operation, arguments, link)
+            while len(self._pages) > _REMEMBERED:
+                self._pages.popitem(last=False)
+
+    async def _follow(
+        self, api: Api, arguments: JsonObject, *, on_wait: OnWait
+    ) -> types.CallToolResult:
+        """Return the items of an answer and of all pages after it."""
+        value, most = arguments.get("first"), arguments.get("max_pages", 100)
+        items = list(items_of(value))
+        page = self._pages.get(_fingerprint(value))
+        limit = min(most, _MAX_PAGES) if isinstance(most, int) else 100
+        for _ in range(limit - 1):
+            if page is None:
+                break
+            following = next_arguments(page.operation, page.arguments, value, page.link)
+            if following is None:
+                break
+            result = await self._call(api, page.operation, following, on_wait=on_wait)
+            block = result.content[0] if result.content else None
+            if result.is_error or not isinstance(block, types.TextContent):
+                return result
+            value = _parsed(block.text)
+            new = items_of(value)
+            if not new:
+                break
+            items += new
+            page = self._pages.get(_fingerprint(value))
+        text = json.dumps(items, ensure_ascii=False)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+
+class _Overloaded(Exception):
+    """The API asks to be asked later."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(str(status))
+        self.status = status
+
+
+async def load_api(
+    config: ServerConfig, cache: ApiCache, *, fresh: bool = False, resolve: Resolve | None = None
+) -> Api:
+    """Return the API of an entry: from the cache while its specification is the same.
+
+    Raises:
+        ConfigError: The specification cannot be used; the message does not name it.
+    """
+    kept = await anyio.to_thread.run_sync(cache.load)
+    if kept is not None and kept.is_fresh and not (fresh and is_url(config.spec)):
+        return kept.api
+    try:
+        document, files = await read_spec(config.spec, resolve=resolve)
+    except ConfigError:
+        if kept is None:
+            raise
+        return kept.api  # the network is away, and this is what it said last
+    api = await anyio.to_thread.run_sync(
+        lambda: read_api(document, variables=dict(config.variables))
+    )
+    try:
+        await anyio.to_thread.run_sync(cache.save, api, files)
+    except StoreError as error:
+        _log.warning("%s", error)
+    return api
+
+
+def _parsed(text: str) -> Json:
+    try:
+        value: Json = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _fingerprint(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _shown(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
