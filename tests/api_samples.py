@@ -315,18 +315,7 @@ class Judge:
         return value
 
     def is_valid(self, value: Any, schema: Any) -> bool:
-        based = {"$id": "urn:spec", "id": "urn:spec"} if False else {}
-        validator = (
-            self._class(
-                {**schema, **based} if isinstance(schema, dict) else schema,
-                registry=self._registry,
-                _resolver=None,
-            )
-            if False
-            else None
-        )
-        wrapped = _rebased(schema)
-        validator = self._class(wrapped, registry=self._registry)
+        validator = self._class(_rebased(schema), registry=self._registry)
         try:
             return next(validator.iter_errors(value), None) is None
         except ValidationError:
@@ -399,10 +388,9 @@ class Judge:
             "spaceDelimited": " ",
             "tsv": "\t",
         }.get(style, ",")
-        if "array" in kinds:
-            if own:
-                yield self.cast(own, schema)
-                yield self.cast(own[0].split(between), schema)
+        if "array" in kinds and own:
+            yield self.cast(own, schema)
+            yield self.cast(own[0].split(between), schema)
         if "object" in kinds:
             yield self.cast(dict(pairs), schema)
             if own:
@@ -476,23 +464,11 @@ class Judge:
 
 
 _KEYWORDS = frozenset(
-    [
-        "type",
-        "format",
-        "items",
-        "maximum",
-        "exclusiveMaximum",
-        "minimum",
-        "exclusiveMinimum",
-        "maxLength",
-        "minLength",
-        "pattern",
-        "maxItems",
-        "minItems",
-        "uniqueItems",
-        "enum",
-        "multipleOf",
-    ]
+    {
+        *("type", "format", "items", "maximum", "exclusiveMaximum", "minimum", "enum"),
+        *("exclusiveMinimum", "maxLength", "minLength", "pattern", "maxItems", "minItems"),
+        *("uniqueItems", "multipleOf"),
+    }
 )
 
 

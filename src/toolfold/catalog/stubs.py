@@ -364,7 +364,7 @@ class _Types:
         if self.is_loose or is_too_large:
             return self._dict("Any")
         source = resolve(schema, self.root)
-        is_named = isinstance(schema, dict) and "$ref" in schema and isinstance(source, dict)
+        is_named = isinstance(schema, dict) and "$ref" in schema
         if is_named and isinstance(self.root.get("$defs"), SharedSchemas):
             return self.classes.name_shared(source, whole, self.root, _hint(schema, hint))
         if id(source) not in self.named:
