@@ -246,9 +246,7 @@ class _Classes:
     shared: dict[int, str] = field(default_factory=dict)
     waiting: "deque[tuple[str, JsonObject, JsonObject]]" = field(default_factory=deque)
 
-    def name_shared(
-        self, source: JsonObject, whole: JsonObject, root: JsonObject, hint: str
-    ) -> str:
+    def name_shared(self, source: Json, whole: JsonObject, root: JsonObject, hint: str) -> str:
         """Return the class of a schema that tools share, which is declared once for all of them."""
         if id(source) not in self.shared:
             self.prefix, kept = "", self.prefix
