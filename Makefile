@@ -12,7 +12,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 PY := .venv/bin/python
 VOCABULARY := src/toolfold/assets/o200k_base.tiktoken.gz
-EMBEDDER := src/toolfold/assets/minilm-int8.onnx
+EMBEDDER := src/toolfold/assets/gte-small-int8.onnx
 UV_VERSION := 0.13.7
 FASTMCP_VERSION := 4.1.2
 MEMORY_SERVICE_VERSION := 12.4.0
@@ -96,7 +96,7 @@ lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newe
 
 clean: ## remove all that the other targets made
 	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
-		.coverage* dist $(VOCABULARY) src/toolfold/assets/minilm-*
+		.coverage* dist $(VOCABULARY) src/toolfold/assets/gte-small-*
 
 .venv/.lock: requirements.lock
 	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or later found; name one with PYTHON=..." >&2; exit 1; }

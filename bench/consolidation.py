@@ -24,7 +24,7 @@ import numpy as np
 from discovery import DATA, DEPTH, Remembered, interval
 from numpy.typing import NDArray
 
-from toolfold.embedding import MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder
 from toolfold.memory.consolidation.models import Consolidated, ConsolidationCounts
 from toolfold.memory.consolidation.service import Consolidation
 from toolfold.memory.note_vectors import NoteVectorizer
@@ -96,7 +96,7 @@ def main() -> int:
         print("consolidation: skipped, the labelled conversations are not on this machine")
         return 2 if arguments.data else 0
     conversations = locomo.load(data)
-    embedder = Remembered(MiniLmEmbedder(), Path(arguments.cache))
+    embedder = Remembered(BuiltinEmbedder(), Path(arguments.cache))
     faults = []
     for case in CASES:
         faults += measure(conversations, embedder, case, is_shown=arguments.show)

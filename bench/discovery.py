@@ -26,7 +26,7 @@ from toolfold.catalog.names import function_names, module_names
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.search.vectors import EmbeddingText, ToolVectors, VectorTable
 from toolfold.catalog.tool import ListedTool, Tool
-from toolfold.embedding import Embedder, MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder, Embedder
 
 DATA = ROOT.parent / "shared" / "data"
 FILES = ("livemcp-tools", "livemcp-tasks-dev", "metatool-tools", "metatool-queries-dev")
@@ -101,7 +101,7 @@ def main() -> int:
     if not all((arguments.data / f"{name}.json").is_file() for name in FILES):
         print("discovery: skipped, the labelled queries are not on this machine")
         return 0
-    embedder = MiniLmEmbedder()
+    embedder = BuiltinEmbedder()
     remembered = Remembered(embedder, Path(arguments.cache))
     faults = [fault for each in load(arguments.data) for fault in measure(each, remembered)]
     remembered.save()

@@ -17,7 +17,7 @@ import pypdfium2
 from notes import notes
 from stage import ROOT
 
-from toolfold.embedding import TOKENIZER, MiniLmEmbedder
+from toolfold.embedding import TOKENIZER, BuiltinEmbedder
 from toolfold.memory.documents.child import load_measure, read_document
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.note_vectors import NoteVectorizer
@@ -92,7 +92,7 @@ def _least(book: Book) -> float:
     text = "\n".join(page.get_textpage().get_text_bounded() for page in document)
     extracted_s = time.perf_counter() - start
     _, _, chunks = read_document(book.content, "book.pdf", load_measure(TOKENIZER))
-    embedder = MiniLmEmbedder()
+    embedder = BuiltinEmbedder()
     embedder.embed([""])
     start = time.perf_counter()
     embedder.embed([chunk.content for chunk in chunks])
@@ -110,7 +110,7 @@ async def _ingest(book: Book, directory: Path) -> float:
     file = SqliteFile(directory / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():
-        meaning = NoteVectorizer(store, MiniLmEmbedder())
+        meaning = NoteVectorizer(store, BuiltinEmbedder())
         async with meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE)
             documents = Documents(SqliteDocuments(file), meaning, namespace=NAMESPACE, roots=None)

@@ -22,7 +22,7 @@ import numpy as np
 from discovery import DATA, DEPTH, Remembered, bm25, fused, interval
 from numpy.typing import NDArray
 
-from toolfold.embedding import MiniLmEmbedder, dequantize, quantize
+from toolfold.embedding import BuiltinEmbedder, dequantize, quantize
 from toolfold.jsontypes import Json
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
@@ -58,7 +58,7 @@ def main() -> int:
         print("locomo: skipped, the labelled conversations are not on this machine")
         return 2 if arguments.data else 0
     conversations = load(data)
-    embedder = Remembered(MiniLmEmbedder(), Path(arguments.cache))
+    embedder = Remembered(BuiltinEmbedder(), Path(arguments.cache))
     rankings = [rankings_of(each, embedder) for each in conversations]
     embedder.save()
     faults = [*compare_turns(conversations, rankings), *compare_sessions(conversations, rankings)]

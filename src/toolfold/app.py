@@ -28,7 +28,7 @@ from toolfold.catalog.upstream import McpUpstream, Upstream
 from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
-from toolfold.embedding import Embedder, MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import RunCrashed
 from toolfold.execution.background import BackgroundRuns
 from toolfold.execution.calls import Answerers
@@ -165,7 +165,7 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
 
     upstreams = UpstreamPool(make)
     journal = journal_of(config)
-    embedder = MiniLmEmbedder()
+    embedder = BuiltinEmbedder()
     parked_processes = ParkedProcesses(settings.parked_sessions, idle_s=settings.parked_s)
     background_runs = BackgroundRuns()
     skill_store = SkillStore(config.directories.data / "skills.db")
@@ -321,7 +321,7 @@ async def running_memories(
 ) -> AsyncIterator[Memories]:
     """Hold memory ready; its store is opened with the first question, or now if it is there."""
     path = config.directories.data / "memory.db"
-    made_by = embedder or MiniLmEmbedder()
+    made_by = embedder or BuiltinEmbedder()
     memories = Memories(lambda: _open_memory(path, made_by, config.settings.memory))
     if path.exists():
         memories.want()
@@ -339,7 +339,7 @@ def reembed_memory(config: Config, progress: Callable[[int, int], None]) -> int:
     async def main() -> int:
         file = SqliteFile(config.directories.data / "memory.db")
         async with file.running():
-            return await reembed(SqliteStore(file), MiniLmEmbedder(), progress=progress)
+            return await reembed(SqliteStore(file), BuiltinEmbedder(), progress=progress)
 
     return anyio.run(main)
 

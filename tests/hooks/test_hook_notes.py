@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.embedding import MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder
 from toolfold.entrypoints.hooks.notes import SESSION_TAG, NoteCandidates, choose, fitted
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.memory.models import CompactMemory
@@ -53,11 +53,11 @@ def test_what_is_shown_is_within_the_budget_and_as_much_as_fits(
 
 
 @pytest.fixture(scope="module")
-def embedder() -> MiniLmEmbedder:
-    return MiniLmEmbedder()
+def embedder() -> BuiltinEmbedder:
+    return BuiltinEmbedder()
 
 
-def subject(embedder: MiniLmEmbedder, prompt: str) -> Subject:
+def subject(embedder: BuiltinEmbedder, prompt: str) -> Subject:
     [row] = embedder.embed([prompt])
     return Subject(words=frozenset(telling_words(prompt)), vector=tuple(map(float, row)))
 
@@ -80,7 +80,7 @@ BEGINNING = [
     ],
 )
 def test_a_topic_turns_when_a_prompt_of_some_length_is_about_something_else(
-    embedder: MiniLmEmbedder, prompt: str, has_turned: bool
+    embedder: BuiltinEmbedder, prompt: str, has_turned: bool
 ) -> None:
     conversation = Conversations().find("one")
 

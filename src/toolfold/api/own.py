@@ -14,7 +14,7 @@ from anyio.from_thread import BlockingPortal
 
 from toolfold.app import running_memories
 from toolfold.config.config import Config, load_config
-from toolfold.embedding import Embedder, MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import StoreError, ToolfoldError
 from toolfold.memory.forms import as_json
 from toolfold.memory.memories import Memories, RequestContext
@@ -32,7 +32,7 @@ class OwnMemory:
             ConfigError: The configuration cannot be read.
         """
         config = load_config()
-        self._embedder = MiniLmEmbedder()
+        self._embedder = BuiltinEmbedder()
         self._process = os.getpid()
         begun: SimpleQueue[tuple[BlockingPortal, Memories]] = SimpleQueue()
         # The workers of a daemonic thread are daemonic too, so none of them delays the exit.

@@ -8,10 +8,10 @@ import pytest
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.tool import ListedTool, Tool
-from toolfold.embedding import MiniLmEmbedder, Vectors
+from toolfold.embedding import BuiltinEmbedder, Vectors
 from toolfold.errors import StoreError
 
-EMBEDDER = MiniLmEmbedder()
+EMBEDDER = BuiltinEmbedder()
 TEXTS = {
     "purge_cache": "Remove stored entries.",
     "send_mail": "Write an e-mail to a person.",

@@ -9,7 +9,7 @@ from made_files import make_pdf
 from running import Library, running_library
 from support import ROOT
 
-from toolfold.embedding import MiniLmEmbedder
+from toolfold.embedding import BuiltinEmbedder
 from toolfold.memory.documents.models import Ingested
 
 TOWNS = (
@@ -71,7 +71,7 @@ async def shelf(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shelf
         (folder / f"{town}-{topic}.pdf").write_bytes(make_pdf(pages, title=f"{topic} of {town}"))
     told: list[tuple[int, int, str]] = []
     data = tmp_path_factory.mktemp("data")
-    async with running_library(data, MiniLmEmbedder()) as library:
+    async with running_library(data, BuiltinEmbedder()) as library:
         pdfs = await library.documents.ingest(
             str(folder), tags="towns", progress=lambda *news: told.append(news)
         )
