@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from toolfold.errors import StoreError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Vectors: TypeAlias = "NDArray[np.float32]"
+Scores = TypeVar("Scores", float, "NDArray[np.float32]")
 
 MODEL = Path(__file__).parent / "assets" / "gte-small-int8.onnx"
 TOKENIZER = Path(__file__).parent / "assets" / "gte-small-tokenizer.json"
@@ -26,6 +27,10 @@ TOKENIZER_SHA256 = "b2671b6b396976e3f5aef2c69ea482aa60a2a571933664ab36f352d655ec
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
+
+# The cosine between texts that have nothing to do with each other: the model uses the upper part of
+# the scale alone.
+UNRELATED = 0.58
 
 # The tokenizer reads all of a text before it truncates; ordinary prose has 4 characters a token.
 _MAX_CHARS = 16_384
@@ -94,6 +99,11 @@ class BuiltinEmbedder:
                 _verify(self._model, MODEL_SHA256)
                 self._loaded = _open_tokenizer(self._tokenizer), _open_session(self._model)
             return self._loaded
+
+
+def nearness(cosines: Scores) -> Scores:
+    """Return how near texts are by the cosines of their vectors: about 0 if unrelated, 1 if equal."""
+    return (cosines - UNRELATED) / (1 - UNRELATED)
 
 
 def quantize(vectors: Vectors) -> list[bytes]:

@@ -48,23 +48,26 @@ async def test_notes_that_a_dead_process_left_without_vectors_get_them_at_the_ne
         assert await store.unembedded() == []
 
 
-async def test_a_store_of_another_embedder_is_refused_until_it_is_embedded_again(
+async def test_a_store_of_another_embedder_is_embedded_again_and_found_by_words_meanwhile(
     tmp_path: Path, embedder: FakeEmbedder
 ) -> None:
     async with running_memory(tmp_path, embedder) as memory:
-        await memory.store_batch([f"fact {n}" for n in range(50)])
+        await memory.store_batch([f"fact {n}" for n in range(100)])
         await memory.until_ready()
-    other = FakeEmbedder("other", 64)
+    other = StumblingEmbedder("other", texts=20)
 
-    with pytest.raises(StoreError, match=r"fake.*other.*reembed"):
-        async with running_memory(tmp_path, other):
-            pass
-
-    told: list[tuple[int, int]] = []
-    async with sqlite_store(tmp_path) as store:
-        await reembed(store, other, progress=lambda done, total: told.append((done, total)))
-    assert told == [(0, 50), (16, 50), (32, 50), (48, 50), (50, 50)]
     async with running_memory(tmp_path, other) as memory:
+        with pytest.raises(StoreError, match="power"):
+            await memory.until_ready()
+        health = await memory.health()
+        assert not health.ready
+        assert "power" in health.status
+    async with sqlite_store(tmp_path) as store:
+        left = len(await store.unembedded())
+        assert 80 <= left < 100, "what was done is kept, the rest is still to do"
+        assert await found(store, NS, "7") == ["fact 7"], "found by its words"
+
+    async with running_memory(tmp_path, FakeEmbedder("other")) as memory:
         await memory.until_ready()
         assert (await memory.health()).ready
         assert (await memory.search("fact 7")).memories[0].preview == "fact 7"

@@ -114,10 +114,10 @@ async def test_a_process_with_the_old_embedder_does_not_compare_with_vectors_of_
         await embed_all(one, old)
         assert await found(one, NS, "red", embedder=old) == ["red fox"]
 
-        await other.forget_vectors(new.name, new.dimensions)
+        await other.adopt(new.name, new.dimensions)
         await embed_all(other, new)
 
-        with pytest.raises(StoreError, match="reembed"):
+        with pytest.raises(StoreError, match="restart"):
             await found(one, NS, "red", embedder=old)
         assert await found(other, NS, "red", embedder=new) == ["red fox"]
 

@@ -349,7 +349,7 @@ async def test_an_ambiguous_prefix_is_refused_with_the_candidates(store: Store) 
     assert (await store.get(NS, prefix)).content == contents[1]
 
 
-async def test_a_store_keeps_to_the_embedder_that_filled_it(
+async def test_a_store_drops_the_vectors_of_another_embedder_and_keeps_its_own(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     first, second = FakeEmbedder("first", 8), FakeEmbedder("second", 16)
@@ -357,16 +357,15 @@ async def test_a_store_keeps_to_the_embedder_that_filled_it(
         keys = await add(store, "alpha", "beta")
         await embed_all(store, first)
     async with open_store(tmp_path) as store:
-        with pytest.raises(StoreError, match=r"first.*second.*reembed"):
-            await store.adopt(second.name, second.dimensions)
         await store.adopt(first.name, first.dimensions)
+        assert await store.unembedded() == []
 
-        await store.forget_vectors(second.name, second.dimensions)
+        await store.adopt(second.name, second.dimensions)
         assert await store.unembedded() == keys
         with pytest.raises(StoreError, match="second"):
             await store.embed(first.name, [])
         await embed_all(store, second)
-        await store.forget_vectors(second.name, second.dimensions)
+        await store.adopt(second.name, second.dimensions)
         assert await store.unembedded() == []
         assert (await found(store, NS, "alpha", embedder=second))[0] == "alpha"
 

@@ -48,8 +48,9 @@ class NoteVectorizer:
     async def running(self) -> AsyncIterator[None]:
         """Embed for the length of this context.
 
-        Raises:
-            StoreError: The vectors in the store are from another embedder.
+        Notes that another embedder has embedded, as after an upgrade, are embedded anew. The old
+        model is not there to read a query with, so its vectors are of no use: such notes are found
+        by their words until their turn has come. Whoever is killed leaves the rest to the next.
         """
         await self._store.adopt(self._embedder.name, self._embedder.dimensions)
         async with in_background(self._keep_embedding):
@@ -159,7 +160,7 @@ async def reembed(store: Store, embedder: Embedder, *, progress: Callable[[int, 
         StoreError: The model cannot be loaded, or the store does not take vectors.
     """
     await anyio.to_thread.run_sync(embedder.embed, [""])  # before anything is dropped
-    await store.forget_vectors(embedder.name, embedder.dimensions)
+    await store.adopt(embedder.name, embedder.dimensions)
     keys = await store.unembedded()
     progress(0, len(keys))
     for start in range(0, len(keys), _NOTES_AT_ONCE):

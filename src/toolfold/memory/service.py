@@ -45,6 +45,9 @@ DEFAULT_PAGE: Final = 20
 # Of what a search returns, so much is taken to have been of use.
 _BEST_SHOWN: Final = 5
 
+# More notes without a vector than these are worth a word: the embedder has changed, or much is new.
+_FEW_NOTES: Final = 64
+
 
 class Memory:
     """What is remembered in one namespace: found again by words, meaning, tags and time.
@@ -393,7 +396,9 @@ class Memory:
         status = "ok" if self._meaning.trouble is None else str(self._meaning.trouble)
         if not counts.is_warm:
             self._store.warm_soon(self._namespace)
-        is_ready = counts.unembedded == 0 and counts.is_warm and status == "ok"
+        if status == "ok" and counts.unembedded > _FEW_NOTES:
+            status = f"ok; {counts.unembedded} notes wait for their vectors, found by words so far"
+        is_ready = counts.unembedded == 0 and counts.is_warm and self._meaning.trouble is None
         return CompactHealthInfo(status, counts.notes, backend, ready=is_ready)
 
     async def until_ready(self) -> None:

@@ -226,10 +226,9 @@ class Store(Protocol):
         """Count."""
 
     async def adopt(self, embedder: str, dimensions: int) -> None:
-        """Note which embedder the vectors are from.
+        """Note which embedder the vectors are from; those of another one are dropped.
 
-        Raises:
-            StoreError: Those that are there are from another one.
+        Their notes are `unembedded` then, and found by words until they have new ones.
         """
 
     async def unembedded(self) -> list[int]:
@@ -244,6 +243,3 @@ class Store(Protocol):
         Raises:
             StoreError: The vectors in the store are from another embedder by now.
         """
-
-    async def forget_vectors(self, embedder: str, dimensions: int) -> None:
-        """Drop all vectors, and adopt that embedder; does nothing if it is adopted already."""

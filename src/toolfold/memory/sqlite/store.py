@@ -18,7 +18,6 @@ from toolfold.memory.sqlite.rows import namespace_id, read_live, read_note, read
 from toolfold.memory.sqlite.vectors import (
     adopt,
     embed,
-    forget_vectors,
     made_by,
     read_state,
     texts_of,
@@ -239,10 +238,6 @@ class SqliteStore:
 
     async def embed(self, embedder: str, vectors: Sequence[Embedded]) -> None:
         await self._file.write(lambda connection: embed(connection, embedder, vectors))
-
-    async def forget_vectors(self, embedder: str, dimensions: int) -> None:
-        await self._file.write(lambda connection: forget_vectors(connection, embedder, dimensions))
-        self._embedder = embedder
 
     async def _keep_warm(self) -> None:
         while True:

@@ -40,18 +40,12 @@ def made_by(connection: sqlite3.Connection) -> str | None:
 
 
 def adopt(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
-    """Note which embedder the vectors are from; see `Store.adopt`."""
+    """Note which embedder the vectors are from, and drop those of another; see `Store.adopt`."""
     found = made_by(connection)
-    if found is None:
-        connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
-    elif found != embedder:
-        raise _mixed(found, embedder)
-
-
-def forget_vectors(connection: sqlite3.Connection, embedder: str, dimensions: int) -> None:
-    """Drop all vectors for those of another embedder; see `Store.forget_vectors`."""
-    if made_by(connection) != embedder:
-        connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
+    if found == embedder:
+        return
+    connection.execute("UPDATE state SET embedder = ?, dimensions = ?", (embedder, dimensions))
+    if found is not None:
         connection.execute(
             "UPDATE points SET vector = NULL, changed = ? WHERE length(vector) > 0",
             (next_change(connection),),
@@ -87,6 +81,6 @@ def embed(connection: sqlite3.Connection, embedder: str, vectors: Sequence[Embed
 
 def _mixed(found: str | None, expected: str | None) -> StoreError:
     return StoreError(
-        f"The notes were embedded by {found}, and this toolfold has {expected}: their vectors "
-        "cannot be compared. Run `toolfold memory reembed` to make them anew."
+        f"The notes are embedded by {found} now, and this process has {expected}: their vectors "
+        "cannot be compared. Another version of toolfold has opened this memory: restart this one."
     )
