@@ -1,7 +1,7 @@
 """Measure search beside BM25 and the plain hybrid, on labelled queries; fail where it must lead.
 
 The baselines are computed in the same run: SQLite's FTS5 (porter, stop words out, OR query), and
-its fusion by reciprocal rank (k = 10) with MiniLM over the same text.
+its fusion by reciprocal rank (k = 10) with our embedder over the same text.
 """
 
 import argparse

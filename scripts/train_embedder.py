@@ -31,7 +31,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 from numpy.typing import NDArray
+
+try:  # where the one is, the other need not be
+    import torch
+except ImportError:
+    import build_embedder
 
 LAYERS = 12
 HEADS = 12
@@ -79,8 +85,6 @@ def main() -> None:
 
 def pack(data: Path, target: Path) -> None:
     """Write weights, tokenizer and pairs; `data` is the folder of the labelled sets."""
-    import build_embedder
-
     published = build_embedder.download()
     (target / "tokenizer.json").write_bytes(published["tokenizer.json"])
     packed: dict[str, NDArray[Any]] = {}
@@ -118,10 +122,6 @@ class Encoder:
     """The network over a dictionary of weights, on the GPU; `quantized` as it will be shipped."""
 
     def __init__(self, weights: Mapping[str, Any], tokenizer: Path) -> None:
-        import tokenizers
-        import torch
-
-        self.torch = torch
         self.weights = weights
         self.dropout = 0.0
         self.quantized = False
@@ -130,7 +130,6 @@ class Encoder:
 
     def embed(self, texts: Sequence[str], tokens: int = 256) -> Any:
         """Return one normalised row for each text."""
-        torch = self.torch
         self._tokenizer.enable_truncation(tokens)
         encoded = [each.ids for each in self._tokenizer.encode_batch(list(texts))]
         ids = torch.zeros(len(encoded), max(map(len, encoded)), dtype=torch.long)
@@ -146,7 +145,7 @@ class Encoder:
         return torch.nn.functional.normalize(mean, dim=-1)
 
     def _hidden(self, ids: Any, mask: Any) -> Any:
-        functional, weights = self.torch.nn.functional, self.weights
+        functional, weights = torch.nn.functional, self.weights
         prefix = "embeddings."
         x = functional.embedding(ids, weights[prefix + "word_embeddings.weight"])
         x = x + weights[prefix + "position_embeddings.weight"][: ids.shape[1]]
@@ -157,7 +156,7 @@ class Encoder:
         return x
 
     def _layer(self, x: Any, mask: Any, prefix: str) -> Any:
-        functional = self.torch.nn.functional
+        functional = torch.nn.functional
         inner = prefix + "attention.self."
         size, length, width = x.shape
         query, key, value = (
@@ -178,7 +177,7 @@ class Encoder:
         weight, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]
         if self.quantized:
             x, weight = self._rounded_input(x, mask), self._rounded_weight(weight)
-        return self.torch.nn.functional.linear(x, weight, bias)
+        return torch.nn.functional.linear(x, weight, bias)
 
     def _rounded_input(self, x: Any, mask: Any) -> Any:
         """Round as DynamicQuantizeLinear does, each text by itself; gradients pass through."""
@@ -197,16 +196,14 @@ class Encoder:
 
     def _normalized(self, x: Any, name: str) -> Any:
         gain, bias = self.weights[name + ".weight"], self.weights[name + ".bias"]
-        return self.torch.nn.functional.layer_norm(x.float(), (x.shape[-1],), gain, bias, EPSILON)
+        return torch.nn.functional.layer_norm(x.float(), (x.shape[-1],), gain, bias, EPSILON)
 
     def _dropped(self, x: Any) -> Any:
-        return self.torch.nn.functional.dropout(x, self.dropout, training=self.dropout > 0)
+        return torch.nn.functional.dropout(x, self.dropout, training=self.dropout > 0)
 
 
 def train(source: Path, recipe: Recipe) -> dict[str, NDArray[np.float16]]:
     """Return the adapter: `u:NAME` and `v:NAME` of matrices, `d:NAME` of vectors."""
-    import torch
-
     random.seed(recipe.seed)
     torch.manual_seed(recipe.seed)
     base = {name: torch.tensor(value).cuda() for name, value in read_base(source).items()}
@@ -274,14 +271,11 @@ class Losses:
         )
 
     def _loss(self, queries: Any, texts: Any, right: list[int]) -> Any:
-        torch = self._encoder.torch
         nearness = queries @ texts.T / self._recipe.temperature
         return torch.nn.functional.cross_entropy(nearness, torch.tensor(right).cuda())
 
 
 def _parts(name: str, change: Any, recipe: Recipe) -> dict[str, Any]:
-    import torch
-
     change = recipe.kept * change.float()
     if change.ndim == 1:
         return {f"d:{name}": change}

@@ -102,7 +102,7 @@ class BuiltinEmbedder:
 
 
 def nearness(cosines: Scores) -> Scores:
-    """Return how near texts are by the cosines of their vectors: about 0 if unrelated, 1 if equal."""
+    """Return how near texts are by the cosines of their vectors: 1 if equal, 0 if unrelated."""
     return (cosines - UNRELATED) / (1 - UNRELATED)
 
 

@@ -7,7 +7,7 @@ from fakes import FakeEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolfold.embedding import dequantize, quantize
+from toolfold.embedding import dequantize, nearness, quantize
 from toolfold.memory.consolidation import similarity
 from toolfold.memory.consolidation.associations import find_associations
 from toolfold.memory.consolidation.clusters import find_clusters
@@ -19,7 +19,9 @@ from toolfold.memory.consolidation.study import StudiedNote, study
 from toolfold.memory.consolidation.subjects import subjects
 from toolfold.memory.consolidation.summaries import summarize
 
-COMPARING = Comparison(links_per_note=2, least_strength=0.6, least_cosine=0.5, fewest_in_cluster=3)
+COMPARING = Comparison(
+    links_per_note=2, least_strength=0.6, least_nearness=0.5, fewest_in_cluster=3
+)
 
 
 def notes_of(*texts: str, threads: bool = False) -> list[StudiedNote]:
@@ -48,13 +50,13 @@ def test_neighbours_are_those_of_the_whole_product_however_it_is_cut(
     found = find_nearby(read_vectors([*blobs, None, b"odd"]), least=0.5, tick=nothing)
 
     stored = dequantize(blobs, dimensions=8)
-    whole = stored @ stored.T
+    whole = nearness(stored @ stored.T)
     np.fill_diagonal(whole, -1)
     assert set(zip(found.rows, found.columns, strict=True)) == set(
         zip(*np.nonzero(whole >= 0.5), strict=True)
     )
-    assert np.allclose(found.cosines, whole[found.rows, found.columns], atol=1e-3)
-    order = list(zip(found.rows, -found.cosines, found.columns, strict=True))
+    assert np.allclose(found.nearness, whole[found.rows, found.columns], atol=1e-3)
+    order = list(zip(found.rows, -found.nearness, found.columns, strict=True))
     assert order == sorted(order)
 
 

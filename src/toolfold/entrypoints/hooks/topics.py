@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from toolfold.embedding import nearness
 from toolfold.entrypoints.hooks.notes import AnyNote
 
 _MAX_CONVERSATIONS: Final = 200
@@ -28,7 +29,7 @@ class Subject:
         """Whether two prompts are about the same."""
         cosine = sum(a * b for a, b in zip(self.vector, other.vector, strict=True))
         shared = len(self.words & other.words) / max(1, min(len(self.words), len(other.words)))
-        return cosine >= _NEAR or shared >= _SHARED
+        return nearness(cosine) >= _NEAR or shared >= _SHARED
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from toolfold.memory.consolidation.similarity import NearbyPairs, NoteVectors, Rows, cosines_of
+from toolfold.memory.consolidation.similarity import NearbyPairs, NoteVectors, Rows, nearness_of
 from toolfold.memory.consolidation.strategies import Comparison
 from toolfold.memory.consolidation.study import StudiedNote
 
@@ -21,7 +21,7 @@ _TAG_STRENGTH: Final = 0.05
 _MAX_SHARED: Final = 3
 
 # Words that pairs share say something only if the pair is about something common at all.
-_LEAST_COSINE: Final = 0.3
+_LEAST_NEARNESS: Final = 0.3
 
 _RAREST_SHARE: Final = 50
 _FEWEST_FOR_RARE: Final = 2
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
     row: int
     other: int
     strength: float
-    cosine: float
+    nearness: float
     shared: tuple[str, ...]
     """Rare words and tags of both."""
 
@@ -45,11 +45,11 @@ def find_associations(
     """Return the pairs that belong together, strongest first, linked already or not."""
     rare = _rare(notes)
     pairs = _candidates(notes, nearby, rare)
-    cosines = cosines_of(vectors, pairs[:, 0], pairs[:, 1])
-    pairs, cosines = pairs[cosines >= _LEAST_COSINE], cosines[cosines >= _LEAST_COSINE]
+    near = nearness_of(vectors, pairs[:, 0], pairs[:, 1])
+    pairs, near = pairs[near >= _LEAST_NEARNESS], near[near >= _LEAST_NEARNESS]
     found = [
-        _pair(notes, rare, row, other, cosine)
-        for (row, other), cosine in zip(pairs.tolist(), cosines.tolist(), strict=True)
+        _pair(notes, rare, row, other, nearness)
+        for (row, other), nearness in zip(pairs.tolist(), near.tolist(), strict=True)
         if notes[row].occasion != notes[other].occasion
     ]
     strong = [pair for pair in found if pair.strength >= comparing.least_strength]
@@ -96,15 +96,15 @@ def _candidates(
 
 
 def _pair(
-    notes: Sequence[StudiedNote], rare: dict[str, list[int]], row: int, other: int, cosine: float
+    notes: Sequence[StudiedNote], rare: dict[str, list[int]], row: int, other: int, nearness: float
 ) -> Pair:
     theirs = set(items(notes[other]))
     shared = [item for item in items(notes[row]) if item in theirs and item in rare]
     tags = [item for item in shared if item.startswith("#")]
     words = [item for item in shared if not item.startswith("#")]
-    strength = cosine + _WORD_STRENGTH * min(len(words), _MAX_SHARED)
+    strength = nearness + _WORD_STRENGTH * min(len(words), _MAX_SHARED)
     strength += _TAG_STRENGTH * min(len(tags), _MAX_SHARED)
-    return Pair(row, other, round(strength, 4), round(cosine, 4), tuple(sorted(shared)))
+    return Pair(row, other, round(strength, 4), round(nearness, 4), tuple(sorted(shared)))
 
 
 def _mutual(pairs: Sequence[Pair], most: int) -> list[Pair]:

@@ -21,7 +21,7 @@ def find_clusters(
     middle, so a group never becomes a chain of notes whose ends have nothing in common. A group is
     of several occasions: what is said within one conversation belongs together anyway.
     """
-    near = nearby.cosines >= comparing.least_cosine
+    near = nearby.nearness >= comparing.least_nearness
     rows, columns = nearby.rows[near], nearby.columns[near]
     bounds = np.searchsorted(rows, np.arange(len(notes) + 1))
     degrees = np.diff(bounds)

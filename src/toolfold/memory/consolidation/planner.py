@@ -164,7 +164,7 @@ def _compare(
     vectors = read_vectors([note.vector for note in compared])
     nearby = find_nearby(
         vectors,
-        least=comparing.least_cosine,
+        least=comparing.least_nearness,
         tick=lambda done, total: progress(done, total, "comparing notes"),
     )
     pairs = find_associations(compared, vectors, nearby, comparing)

@@ -88,7 +88,7 @@ def _association(found: AssociatedNotes) -> Association:
         hash=shown(found.note.seen.hash),
         other=shown(found.other.seen.hash),
         strength=min(found.pair.strength, 1.0),
-        why=f"nearness {found.pair.cosine:.2f}{both}",
+        why=f"nearness {found.pair.nearness:.2f}{both}",
     )
 
 

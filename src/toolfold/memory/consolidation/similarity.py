@@ -6,6 +6,8 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toolfold.embedding import UNRELATED, nearness
+
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.int64]
 Tick: TypeAlias = Callable[[int, int], None]
@@ -32,7 +34,7 @@ class NearbyPairs(NamedTuple):
 
     rows: Rows
     columns: Rows
-    cosines: Floats
+    nearness: Floats
 
 
 def read_vectors(blobs: Sequence[bytes | None]) -> NoteVectors:
@@ -46,7 +48,7 @@ def read_vectors(blobs: Sequence[bytes | None]) -> NoteVectors:
 
 
 def find_nearby(vectors: NoteVectors, *, least: float, tick: Tick) -> NearbyPairs:
-    """Return for each row its nearest others, of those with at least that cosine.
+    """Return for each row its nearest others, of those at least so near.
 
     Memory is bounded by the blocks and by `MOST_NEIGHBOURS`. Sums of products of whole numbers are
     exact in any order, so the same vectors give the same answer on any machine.
@@ -63,7 +65,7 @@ def find_nearby(vectors: NoteVectors, *, least: float, tick: Tick) -> NearbyPair
     return NearbyPairs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def cosines_of(vectors: NoteVectors, left: Rows, right: Rows) -> Floats:
+def nearness_of(vectors: NoteVectors, left: Rows, right: Rows) -> Floats:
     """Return how near these pairs are."""
     found = np.empty(len(left), np.float32)
     for start in range(0, len(left), _BLOCK_COLUMNS):
@@ -71,7 +73,7 @@ def cosines_of(vectors: NoteVectors, left: Rows, right: Rows) -> Floats:
         a, b = vectors.levels[left[some]], vectors.levels[right[some]]
         products = np.einsum("ij,ij->i", a.astype(np.float32), b.astype(np.float32))
         found[some] = products * vectors.scales[left[some]] * vectors.scales[right[some]]
-    return np.round(found, _DECIMALS)
+    return np.round(nearness(found), _DECIMALS)
 
 
 def _nearby_block(vectors: NoteVectors, start: int, stop: int, least: float) -> NearbyPairs:
@@ -82,16 +84,16 @@ def _nearby_block(vectors: NoteVectors, start: int, stop: int, least: float) -> 
         product = levels @ vectors.levels[begin:end].astype(np.float32).T
         product *= vectors.scales[start:stop, np.newaxis]
         product *= vectors.scales[begin:end]
-        at = np.flatnonzero(product >= least)
+        at = np.flatnonzero(product >= UNRELATED + least * (1 - UNRELATED))
         rows, columns = np.divmod(at, product.shape[1])
-        cosines = np.round(product.ravel()[at], _DECIMALS)
+        found = np.round(nearness(product.ravel()[at]), _DECIMALS)
         rows, columns = rows + start, columns + begin
         is_other = rows != columns
         best = _nearest(
             NearbyPairs(
                 np.concatenate([best.rows, rows[is_other]]),
                 np.concatenate([best.columns, columns[is_other]]),
-                np.concatenate([best.cosines, cosines[is_other]]),
+                np.concatenate([best.nearness, found[is_other]]),
             )
         )
     return best
@@ -99,8 +101,8 @@ def _nearby_block(vectors: NoteVectors, start: int, stop: int, least: float) -> 
 
 def _nearest(found: NearbyPairs) -> NearbyPairs:
     """Return them in order, and of each row no more than the nearest."""
-    order = np.lexsort((found.columns, -found.cosines, found.rows))
+    order = np.lexsort((found.columns, -found.nearness, found.rows))
     rows = found.rows[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     kept = order[place < MAX_NEIGHBOURS]
-    return NearbyPairs(found.rows[kept], found.columns[kept], found.cosines[kept])
+    return NearbyPairs(found.rows[kept], found.columns[kept], found.nearness[kept])

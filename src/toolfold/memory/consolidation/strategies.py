@@ -29,7 +29,7 @@ class Comparison:
     least_strength: float
     """Of an association; see `associations`."""
 
-    least_cosine: float
+    least_nearness: float
     """Between the note in the middle of a cluster and each of the others."""
 
     fewest_in_cluster: int
@@ -54,13 +54,13 @@ STRATEGIES: Final[dict[StrategyName, Strategy]] = {
     "balanced": Strategy(
         fewest_in_pattern=4,
         comparing=Comparison(
-            links_per_note=3, least_strength=0.7, least_cosine=0.6, fewest_in_cluster=4
+            links_per_note=3, least_strength=0.7, least_nearness=0.6, fewest_in_cluster=4
         ),
     ),
     "quality": Strategy(
         fewest_in_pattern=3,
         comparing=Comparison(
-            links_per_note=5, least_strength=0.6, least_cosine=0.55, fewest_in_cluster=3
+            links_per_note=5, least_strength=0.6, least_nearness=0.55, fewest_in_cluster=3
         ),
     ),
 }

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toolfold.embedding import nearness
 from toolfold.memory.ranking.context import (
     WEIGHTS,
     WORD_HITS,
@@ -22,7 +23,7 @@ Rows: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 # Whatever is less near says nothing about the query: texts about different things are below 0.1.
-_MIN_COSINE: Final = 0.15
+_LEAST_NEARNESS: Final = 0.15
 
 # BM25 as FTS5 has it.
 _SATURATION: Final = 1.2
@@ -169,7 +170,7 @@ class Index:
         hits = _best(words, among & (words > 0), max(WORD_HITS, depth))
         nearby = self._words_nearby(hits)
         near = self._meaning_nearby(vector)
-        is_near = among & (near >= _MIN_COSINE)
+        is_near = among & (near >= _LEAST_NEARNESS)
         has_words = among & ((nearby > 0) | (words > 0))
         return Matched(
             words=hits,
@@ -250,7 +251,7 @@ class Index:
             np.dot(block, vector, out=cosines[start : start + len(levels)])
         cosines *= self.points["scale"]
         near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
-        found: Floats = np.nan_to_num(near, copy=False)
+        found: Floats = np.nan_to_num(nearness(near), copy=False)
         return found
 
 
