@@ -18,6 +18,10 @@ FASTMCP_VERSION := 4.1.2
 MEMORY_SERVICE_VERSION := 12.4.0
 PRESIDIO_VERSION := 0.1.11
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
+# $(call install,ENVIRONMENT,WHAT): by uv, which is quicker, or by pip where uv cannot be had or
+# does not find the packages (it does not read pip's settings). Caches of both are used if there.
+install = { .tools/uv/bin/uv pip install -q --python $(1)/bin/python $(2) 2>/dev/null \
+	|| $(1)/bin/python $(PIP_INSTALL) $(2); }
 NPM_FLAGS := --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund --loglevel=error
 ARGS ?=
 # Tests wait for processes now and then: one more at a time than there are cores.
@@ -36,7 +40,7 @@ demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side b
 	@$(PY) examples/demo.py $(ARGS)
 
 test: tools ## all tests but the long ones; ARGS="-k name" picks some
-	@$(PY) -m pytest -m "not soak" -n $(JOBS) --dist loadfile $(ARGS)
+	@$(PY) -m pytest -q -m "not soak" -n $(JOBS) --dist worksteal $(ARGS)
 
 check: setup ## format, lint, types, layers
 	@echo "check: format"; .venv/bin/ruff format --check --quiet .
@@ -47,23 +51,16 @@ check: setup ## format, lint, types, layers
 	@echo "check: layers"; report=$$(.venv/bin/lint-imports --no-logo 2>&1) || { echo "$$report"; exit 1; }
 	@echo "check: path"; $(PY) scripts/rooms.py check
 
-bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) ## measure, and write the ratios that are committed
-	@$(PY) bench/run.py $(ARGS)
-	@$(PY) bench/start.py
-	@$(PY) bench/sandbox.py
-	@$(PY) bench/skills.py
-	@$(PY) bench/audit.py
-	@$(PY) bench/discovery.py
-	@$(PY) bench/tokens.py
-	@$(PY) bench/catalog.py
-	@$(PY) bench/locomo.py
-	@$(PY) bench/memory_scale.py
-	@$(PY) bench/graph.py
-	@$(PY) bench/consolidation.py
-	@$(PY) bench/documents.py
-	@$(PY) bench/privacy.py
+# In this order; the first writes what is committed.
+BENCHES := run start sandbox skills sessions audit ledger rest hooks discovery tokens catalog locomo \
+	memory_scale graph consolidation documents privacy memory_peer memory_tokens
 
-bench-check: tools ## measure, and fail where a ratio got 15 % worse
+bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## measure all there is, and write the ratios that are committed
+	@missed=; for name in $(BENCHES); do \
+		echo "bench: $$name"; $(PY) bench/$$name.py $$(test $$name != run || echo "$(ARGS)") || missed+=" $$name"; \
+	done; test -z "$$missed" || { echo "bench: missed a target, or could not be measured:$$missed" >&2; exit 1; }
+
+bench-check: tools ## measure what is ours, and fail where a target is missed
 	@$(PY) bench/run.py --check $(ARGS)
 
 bench-memory: setup .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## memory beside mcp-memory-service
@@ -98,11 +95,11 @@ clean: ## remove all that the other targets made
 	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
 		.coverage* dist $(VOCABULARY) src/toolfold/assets/gte-small-*
 
-.venv/.lock: requirements.lock
+.venv/.lock: requirements.lock | .tools/uv/.$(UV_VERSION)
 	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or later found; name one with PYTHON=..." >&2; exit 1; }
 	@echo "setup: installing requirements.lock into .venv"
 	@$(PYTHON) -m venv .venv
-	@$(PY) $(PIP_INSTALL) --require-hashes --no-deps -r requirements.lock
+	@$(call install,.venv,--require-hashes --no-deps -r requirements.lock)
 	@touch $@
 
 .venv/.package: .venv/.lock pyproject.toml
@@ -134,16 +131,16 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null) && touch $@; \
 	fi
 
-.tools/servers/.stamp: tests/servers/requirements.txt
+.tools/servers/.stamp: tests/servers/requirements.txt | .tools/uv/.$(UV_VERSION)
 	@echo "tools: installing Python servers into .tools/servers"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_INSTALL) -r $<
+	@$(call install,$(@D),-r $<)
 	@touch $@
 
-.tools/sqlite/.stamp: tests/servers/requirements-sqlite.txt
+.tools/sqlite/.stamp: tests/servers/requirements-sqlite.txt | .tools/uv/.$(UV_VERSION)
 	@echo "tools: installing the SQLite server into .tools/sqlite"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_INSTALL) -r $<
+	@$(call install,$(@D),-r $<)
 	@touch $@
 
 # Only node: the npm of that wheel does not work, and must not hide the machine's.
@@ -183,5 +180,6 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 
 .tools/uv/.$(UV_VERSION):
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_INSTALL) uv==$(UV_VERSION)
+	@$(@D)/bin/python $(PIP_INSTALL) uv==$(UV_VERSION) \
+		|| echo "setup: uv cannot be installed here; pip takes its place" >&2
 	@touch $@

@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 from jobs import BATCH, RECORDS
 from stage import ROOT, Stage, Unavailable
+from targets import limit
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.config import load_config
@@ -30,7 +31,7 @@ from toolfold.journal.runsdb import open_for_reading
 
 ANSWER = {"name": "Ada", "facts": ["a fact of some length"] * 5}
 ROWS = 50
-MAX = 1.05
+MAX = limit("audit")
 
 
 @contextmanager

@@ -21,11 +21,10 @@ class Case:
     name: str
     title: str
     parts: Parts
-    target: float | None = None
     most_pairs: int | None = None
     """For what is slow."""
     is_ours: bool = True
-    """Whether the subject is toolfold; only then is the ratio held against the committed one."""
+    """Whether the subject is toolfold."""
     calls: int = 1
     """How many calls share the time of one turn, where the time of a single one is of interest."""
 
@@ -124,13 +123,12 @@ CASES = (
         parts=_control,
         is_ours=False,
     ),
-    Case(name="job-1", title="51-call job, 1 server", parts=_job(1), target=1.3),
-    Case(name="job-10", title="51-call job, 10 servers", parts=_job(10), target=1.4),
+    Case(name="job-1", title="51-call job, 1 server", parts=_job(1)),
+    Case(name="job-10", title="51-call job, 10 servers", parts=_job(10)),
     Case(
         name="job-1-daemon",
         title="51-call job, 1 server, relay and daemon",
         parts=_job(1, daemon=True),
-        target=1.3,
     ),
     Case(
         name="job-1-progress",
@@ -141,7 +139,6 @@ CASES = (
         name="job-1-guarded",
         title="51-call job, with rules and a vault / without",
         parts=_guarded,
-        target=1.1,
     ),
     Case(
         name="codemode-1",

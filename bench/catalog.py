@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from targets import limit
 from tokens import CATALOGUE, load
 
 from toolfold.catalog.listing import ListingCache
@@ -16,8 +17,8 @@ from toolfold.config.config import load_config
 from toolfold.config.servers import config_hash
 
 PAIRS = 21
-MAX_MS = 100
-MAX_MB = 100
+MAX_MS = limit("catalog-ms")
+MAX_MB = limit("catalog-mb")
 QUERY = "open an issue about a bug"
 
 _MEASURE_MEMORY = """

@@ -23,6 +23,7 @@ import locomo
 import numpy as np
 from discovery import DATA, DEPTH, Remembered, interval
 from numpy.typing import NDArray
+from targets import limit
 
 from toolfold.embedding import BuiltinEmbedder
 from toolfold.memory.consolidation.models import Consolidated, ConsolidationCounts
@@ -35,7 +36,7 @@ from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.usage import UsageCounter
 
 # Below this, a mean difference is a tie that fell to the other side.
-TOLERANCE = 0.002
+TOLERANCE = limit("consolidation-loss")
 
 
 @dataclass(frozen=True)

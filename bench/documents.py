@@ -16,6 +16,7 @@ import anyio
 import pypdfium2
 from notes import notes
 from stage import ROOT
+from targets import limit
 
 from toolfold.embedding import TOKENIZER, BuiltinEmbedder
 from toolfold.memory.documents.child import load_measure, read_document
@@ -33,7 +34,7 @@ from made_files import make_pdf
 NAMESPACE = "bench"
 NOTES_ON_A_PAGE = 12
 LINE_CHARS = 95
-TARGET = 2.0
+TARGET = limit("documents")
 QUESTIONS = 20
 
 

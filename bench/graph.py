@@ -21,14 +21,15 @@ from typing import Any, Final
 from pairing import WORKERS
 from report import machine
 from stage import ROOT, Stage, Unavailable
+from targets import limit
 
 SIZES: Final = (50, 1_000, 10_000)
 WARM_UPS: Final = 3
 FILLED_AT_ONCE: Final = 1_000
-LEAST_WRITE: Final = 30.0
-LEAST_SEARCH: Final = 10.0
-LEAST_READ: Final = 1.0
-MAX_GROWTH: Final = 2.0
+LEAST_WRITE: Final = limit("graph-write")
+LEAST_SEARCH: Final = limit("graph-search")
+LEAST_READ: Final = limit("graph-read")
+MAX_GROWTH: Final = limit("graph-growth")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from mcp.client.stdio import stdio_client
 from memory_sides import Side, filled, memory_service
 from notes import notes
 from stage import ROOT, Unavailable
+from targets import limit
 
 from toolfold.entrypoints.hooks.cost import AvoidedCall, definitions, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.notes import line
@@ -34,9 +35,9 @@ from toolfold.memory.models import CompactMemory, CompactSearchResult
 from toolfold.relay.hooks.text import fenced
 from toolfold.tokens import count_tokens
 
-MAX_BARE = 4.0
-LEAST_PEER = 20.0
-LEAST_SAVED = 0.75
+MAX_BARE = limit("hook-bare")
+LEAST_PEER = limit("hook-peer")
+LEAST_SAVED = limit("hook-saved")
 NOTES = 1_000
 SLOW_ROUNDS = 5
 BARE = "python -c pass"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from targets import limit
 
 from toolfold.journal.accounts import read_accounts
 from toolfold.journal.ledger_writer import LedgerWriter
@@ -23,7 +24,7 @@ from toolfold.journal.runsdb import open_for_reading
 sys.path.insert(0, str(Path(__file__).parent / "workers"))
 
 CODE = "import null\nfor number in range(51):\n    null.call(number=number)\n"
-MAX = 1.05
+MAX = limit("ledger")
 ANSWER = {"name": "Ada", "facts": ["a fact of some length"] * 5}
 
 

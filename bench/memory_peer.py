@@ -18,8 +18,6 @@ from stage import ROOT, Stage, Unavailable
 SIZES = (1_000, 10_000)
 FRESH_PAIRS = 9
 FRESH_PROCESSES = 5
-# At most such a part of the service's time.
-TARGETS = {"first": 0.05, "search": 0.33, "store": 0.1, "health": None}
 TITLES = {
     "first": "import and first search",
     "search": "warm search",
@@ -108,10 +106,9 @@ def _case(baseline: Side, subject: Side, kept: Path, work: str, size: int) -> Ca
 
     is_ours = subject.module != baseline.module
     return Case(
-        name=f"memory-{work}-{size}",
+        name=f"memory-{work}" if is_ours else f"memory-{work}-peers",
         title=f"{TITLES[work]}, {size:,} notes",
         parts=parts,
-        target=TARGETS[work] if is_ours else None,
         most_pairs=FRESH_PAIRS if work == "first" else None,
         is_ours=is_ours,
     )

@@ -29,6 +29,7 @@ from memory_ours import (
 )
 from pairing import Part, worker
 from stage import ROOT
+from targets import limit
 
 SIZES = (1_000, 10_000, 100_000)
 WORKS = ("search", "store", "health")
@@ -36,11 +37,11 @@ MAX_MS = {
     10_000: {"search": 10.0, "store": 20.0, "health": 5.0},
     100_000: {"search": 30.0},
 }
-MAX_GROWTH = 1.5
-MAX_ADDED_MB = 10.0
+MAX_GROWTH = limit("memory-growth")
+MAX_ADDED_MB = limit("memory-added-mb")
 MAX_DAEMON_MB = {100_000: 400.0}
-MAX_OPENING_MS = 100.0
-MAX_START = 2.0
+MAX_OPENING_MS = limit("memory-opening-ms")
+MAX_START = limit("memory-start")
 STARTS = 9
 WARM_UPS = 5
 

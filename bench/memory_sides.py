@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from notes import notes, questions
-from pairing import WORKERS, Part
+from pairing import TURNS_A_START, WORKERS, Part
 from stage import Unavailable
 
 # The service's check for near-duplicates reads the notes of the last 24 hours; ours are older.
 _NEWEST_S = 2 * 86_400
 _OLDEST_S = 365 * 86_400
-_TEXTS = 120
+_TEXTS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Side:
     def warm(self, work: str, home: Path) -> Part:
         """Return a worker that searches, stores or asks for health with every turn."""
         texts = list(questions(_TEXTS) if work == "search" else notes(_TEXTS, seed="fresh"))
-        spec = {"module": self.module, "work": work, "texts": texts}
+        spec = {"module": self.module, "work": work, "texts": texts, "turns": TURNS_A_START}
         return Part(
             script="memory_api.py", spec=spec, python=str(self.python), env=self.env_at(home)
         )

@@ -1,5 +1,6 @@
 """Two workers taking turns, and what their times say."""
 
+import itertools
 import json
 import os
 import select
@@ -17,6 +18,7 @@ from typing import IO, Any
 WORKERS = Path(__file__).parent / "workers"
 _WARM_UPS = 3
 _PAIRS_A_START = 8
+TURNS_A_START = _WARM_UPS + _PAIRS_A_START
 _PATIENCE_S = 180.0
 
 
@@ -26,7 +28,7 @@ def nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one worker does in a comparison."""
+    """What one worker does in a comparison; it is told as well how often it was started before."""
 
     script: str
     spec: dict[str, Any]
@@ -68,8 +70,11 @@ def compare(baseline: Part, subject: Part, *, pairs: int) -> Comparison:
     some hundredths for as long as it lives.
     """
     times: list[tuple[float, float]] = []
-    while len(times) < pairs:
-        times += _take_turns(baseline, subject, pairs=min(_PAIRS_A_START, pairs - len(times)))
+    for start in itertools.count():
+        if len(times) >= pairs:
+            break
+        few = min(_PAIRS_A_START, pairs - len(times))
+        times += _take_turns(baseline, subject, pairs=few, start=start)
     return Comparison(
         ratio=Spread.of([mine / other for other, mine in times]),
         baseline_s=Spread.of([other for other, _ in times]),
@@ -78,8 +83,10 @@ def compare(baseline: Part, subject: Part, *, pairs: int) -> Comparison:
     )
 
 
-def _take_turns(baseline: Part, subject: Part, *, pairs: int) -> list[tuple[float, float]]:
-    with worker(baseline) as time_baseline, worker(subject) as time_subject:
+def _take_turns(
+    baseline: Part, subject: Part, *, pairs: int, start: int
+) -> list[tuple[float, float]]:
+    with worker(baseline, start) as time_baseline, worker(subject, start) as time_subject:
         for _ in range(_WARM_UPS):
             time_baseline()
             time_subject()
@@ -96,11 +103,11 @@ def _pair(
 
 
 @contextmanager
-def worker(part: Part) -> Iterator[Callable[[], float]]:
+def worker(part: Part, start: int = 0) -> Iterator[Callable[[], float]]:
     """Run a worker for the length of this context; yield what times one turn of it."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         process = subprocess.Popen(
-            [part.python, str(WORKERS / part.script), json.dumps(part.spec)],
+            [part.python, str(WORKERS / part.script), json.dumps(part.spec), str(start)],
             env=part.env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

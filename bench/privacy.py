@@ -18,6 +18,7 @@ from typing import Any
 
 from discovery import DATA
 from stage import ROOT
+from targets import limit
 
 from toolfold.jsontypes import Json
 from toolfold.privacy.detect import find
@@ -36,7 +37,7 @@ LABELS = {
 # Precision and recall. Of fewer than FEW spans, one may be missed.
 PROMISED = dict.fromkeys(LABELS.values(), (0.98, 0.97)) | {"PHONE": (0.85, 0.75)}
 FEW = 50
-PROMISED_MB_S = 1.0
+PROMISED_MB_S = limit("privacy-mb-s")
 
 # What people write at first: no check digits, no words around.
 PLAIN = {

@@ -12,10 +12,12 @@ from typing import Any
 from cases import Case
 from pairing import Comparison, Spread
 from stage import Stage
+from targets import TARGETS
 
 RESULTS = Path(__file__).parent / "results.json"
-WORSE = 1.15
-"""By how much a ratio may grow before that counts."""
+LEAST_PAIRS = 31
+MAX_CONTROL = 0.03
+"""How far from 1 the ratio of equal work may be before nothing else is believed."""
 
 _ROW = "{:<46} {:>7} {:>16} {:>7} {:>11} {:>11} {:>6}"
 _HEADING = _ROW.format("benchmark", "ratio", "quartiles", "target", "subject", "baseline", "pairs")
@@ -23,9 +25,13 @@ _HEADING = _ROW.format("benchmark", "ratio", "quartiles", "target", "subject", "
 
 def heading() -> str:
     """Return what stands above the table: how busy the machine is, and what the columns are."""
-    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
-    busy = ": others are at work here, so expect noise" if load > cores / 4 else ""
-    return f"{cores} cores, load {load:.1f}{busy}\n\n{_HEADING}"
+    busy = "" if is_quiet() else ": others are at work here, so expect noise"
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}{busy}\n\n{_HEADING}"
+
+
+def is_quiet() -> bool:
+    """Whether nobody else computes on this machine at the moment."""
+    return os.getloadavg()[0] <= (os.cpu_count() or 1) / 4
 
 
 def row(case: Case, found: Comparison) -> str:
@@ -42,9 +48,27 @@ def row(case: Case, found: Comparison) -> str:
 
 
 def _target(case: Case, found: Comparison) -> str:
-    if case.target is None:
+    target = TARGETS.get(case.name)
+    if target is None:
         return ""
-    return f"{case.target}{'' if found.ratio.median <= case.target else ' !'}"
+    return f"{target.limit}{'' if target.holds(found.ratio.median) else ' !'}"
+
+
+def reasons_against(
+    found: dict[Case, Comparison], missing: list[Case], *, was_quiet: bool, pairs: int
+) -> list[str]:
+    """Return why these figures may not become those that are committed."""
+    control = next((each for case, each in found.items() if case.name == "control"), None)
+    reasons = []
+    if missing:
+        reasons.append("not measured: " + ", ".join(case.name for case in missing))
+    if not was_quiet:
+        reasons.append("others were at work on this machine when it began")
+    if pairs < LEAST_PAIRS:
+        reasons.append(f"{pairs} pairs are fewer than {LEAST_PAIRS}")
+    if control is not None and abs(control.ratio.median - 1) > MAX_CONTROL:
+        reasons.append(f"equal work differed by more than {MAX_CONTROL:.0%}")
+    return reasons
 
 
 def _time(spread: Spread, calls: int) -> str:
@@ -67,7 +91,7 @@ def _entry(case: Case, found: Comparison) -> dict[str, Any]:
     return {
         "title": case.title,
         "ratio": _rounded(found.ratio, 1.0),
-        "target": case.target,
+        "target": target.limit if (target := TARGETS.get(case.name)) else None,
         "pairs": found.pairs,
         "subject_ms": _rounded(found.subject_s, 1e3 / case.calls),
         "baseline_ms": _rounded(found.baseline_s, 1e3 / case.calls),
@@ -76,12 +100,6 @@ def _entry(case: Case, found: Comparison) -> dict[str, Any]:
 
 def _rounded(spread: Spread, factor: float) -> dict[str, float]:
     return {key: float(f"{value * factor:.4g}") for key, value in asdict(spread).items()}
-
-
-def committed() -> dict[str, float]:
-    """Return the committed median of each ratio, by name."""
-    entries = json.loads(RESULTS.read_text(encoding="utf-8"))["benchmarks"]
-    return {name: float(entry["ratio"]["median"]) for name, entry in entries.items()}
 
 
 def machine() -> dict[str, Any]:

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from targets import limit
 from tokens import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
 SEVEN = ("github", "slack", "notion", "salesforce", "google-workspace", "atlassian", "playwright")
-MAX_GROWTH = 1.05
+MAX_GROWTH = limit("rest-growth")
 """Of memory in the second half of the rounds; in the first, threads and caches fill."""
 
 

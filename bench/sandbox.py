@@ -19,6 +19,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from targets import limit
 
 from toolfold.config.settings import Limits
 from toolfold.jsontypes import Json
@@ -54,9 +55,9 @@ for _ in range(12):
 print(min(taken))
 """
 
-CHECKOUT_MS = 1.0
-MAX_PING_PONGS = {"monty": 4.0, "cpython": 6.0}
-MAX_PLAIN = 1.10
+CHECKOUT_MS = limit("checkout-ms")
+MAX_PING_PONGS = {name: limit(f"ping-pongs-{name}") for name in ("monty", "cpython")}
+MAX_PLAIN = limit("plain-work")
 
 
 @dataclass

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from targets import limit
 
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
 from toolfold.execution.runtime import FRESH, SessionRequest
 
-MAX_SMALL: Final = 2.5
+MAX_SMALL: Final = limit("session-small")
 SESSIONS: Final = 100
 PARKED: Final = 4
 

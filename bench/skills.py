@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import anyio
+from targets import limit
 
 from toolfold.app import App, running_app
 from toolfold.config.config import load_config
@@ -20,7 +21,7 @@ from toolfold.sandbox.cpython.kernel import missing_walls
 ROUNDS = 60
 CALLS = 20_000
 MAX_MORE_MS = {"monty": 2.0, "cpython": 4.0}
-MAX_CALL_RATIO = 1.15
+MAX_CALL_RATIO = limit("skill-call")
 
 SKILL = '''
 import json

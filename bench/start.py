@@ -16,14 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from targets import limit
+
 from toolfold.relay.daemon import DaemonHandle
 
 ROOT = Path(__file__).parents[1]
 FASTMCP = ROOT / ".tools" / "fastmcp" / "bin" / "python"
 ROUNDS = 25
 PATIENCE_S = 60
-MAX_BARE = 3.0
-LEAST_FASTMCP = 20.0
+MAX_BARE = limit("start-bare")
+LEAST_FASTMCP = limit("start-fastmcp")
 
 SDK_SERVER = """
 import anyio, mcp_types as types

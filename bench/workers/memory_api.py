@@ -1,6 +1,7 @@
 """A worker that uses a memory by its Python functions. Runs in the environment of that memory.
 
-The spec: `module` with `search`, `store` and `health`; `work`, one of these; `texts` to do it with.
+The spec: `module` with `search`, `store` and `health`; `work`, one of these; `texts` to do it with,
+of which `turns` belong to each start: whoever has stored a text may refuse it the second time.
 Each `go` is answered with the seconds that the next of them took, `peak` with the most memory that
 the process had, in MB. Needs the standard library alone besides the module.
 """
@@ -23,7 +24,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     work = _work(importlib.import_module(told["module"]), told["work"])
-    texts = itertools.cycle(told["texts"])
+    texts = itertools.islice(itertools.cycle(told["texts"]), int(sys.argv[2]) * told["turns"], None)
     print("ready", file=answers, flush=True)
     for line in sys.stdin:
         if line.strip() == "go":
