@@ -4,17 +4,20 @@ import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
-from attacks.bombs import BOMBS, SOURCES, Bomb
+from attacks.bombs import BOMBS, MEMORY, SOURCES, Bomb
 from attacks.lies import CALLS, FRAMES, OBJECTS, VALUES
 from attacks.tiers import TIGHTER, running, unhurried
-from guests import Host, run, value_of
+from guests import LIMITS, Host, run, value_of
 
 from toolfold.errors import CodeRejected
 from toolfold.jsontypes import Json
+from toolfold.sandbox.cpython.sandbox import CPythonSandbox
+from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import GuestOutcome, Sandbox
 
 OFFERED = {"host.echo", "host.fail", "host.wait", "host.crash", "show", "mcp__host__echo"}
@@ -67,9 +70,65 @@ async def test_what_takes_too_much_is_ended_and_the_next_run_works(
 
     outcome = await ended(sandbox, bomb.code, Host())
 
+    assert_ended_as_meant(bomb, outcome)
+
+
+def assert_ended_as_meant(bomb: Bomb, outcome: GuestOutcome) -> None:
     kind = outcome.failure.kind if outcome.failure else "ends"
     # On a busy machine the clock may come before any other limit.
-    assert kind in {*bomb.kinds.split(), "timeout"}, outcome
+    assert kind in {*bomb.kinds.split(), "timeout"}, (bomb.name, outcome)
+    # By assertions the code says that it got more than it may have.
+    assert outcome.failure is None or "AssertionError" not in outcome.failure.message, outcome
+
+
+def of_memory() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("bomb", [pytest.param(bomb, id=bomb.name) for bomb in MEMORY])
+
+
+def with_memory(sandbox: Sandbox, memory_bytes: int) -> Sandbox:
+    """Return the same sandbox for code that must end by its memory, however busy the machine is."""
+    assert isinstance(sandbox, MontySandbox | CPythonSandbox)
+    return sandbox.within(replace(LIMITS, guest_time_s=30, memory_bytes=memory_bytes))
+
+
+@of_memory()
+async def test_what_takes_too_much_memory_is_ended_for_that_and_the_next_run_works(
+    tier: tuple[str, Sandbox], bomb: Bomb
+) -> None:
+    name, sandbox = tier
+
+    with anyio.fail_after(100):
+        outcome = await run(with_memory(sandbox, LIMITS.memory_bytes), bomb.code, Host())
+        assert await value_of(unhurried(sandbox), "1 + 1") == 2
+
+    if bomb.only == "cpython" and name == "monty":
+        assert outcome.failure is not None
+        assert "ModuleNotFoundError" in outcome.failure.message
+    elif outcome.failure is None:
+        assert bomb.most is not None, outcome
+        assert isinstance(outcome.value, int)
+        assert outcome.value <= bomb.most
+    else:
+        assert outcome.failure.kind == "memory", outcome
+
+
+@pytest.mark.soak
+@of_memory()
+async def test_with_memory_enough_none_of_them_is_ended_for_it(
+    tier: tuple[str, Sandbox], bomb: Bomb
+) -> None:
+    """Else the rows above would pass whatever the limit is."""
+    name, sandbox = tier
+    if not bomb.fits or (bomb.only == "cpython" and name == "monty"):
+        pytest.skip("No memory is enough for it, or it takes none here.")
+
+    outcome = await run(with_memory(sandbox, 3 << 30), bomb.code, Host())
+
+    if outcome.failure is None:
+        assert isinstance(outcome.value, int)
+        assert bomb.most is None or outcome.value > bomb.most
+    else:
+        assert outcome.failure.kind == "timeout", outcome
 
 
 async def test_without_namespaces_threads_and_files_are_bounded_as_well() -> None:
@@ -79,8 +138,7 @@ async def test_without_namespaces_threads_and_files_are_bounded_as_well() -> Non
     async with running("landlock", TIGHTER) as sandbox:
         for bomb in few:
             outcome = await ended(sandbox, bomb.code, Host())
-            kind = outcome.failure.kind if outcome.failure else "ends"
-            assert kind in {*bomb.kinds.split(), "timeout"}, (bomb.name, outcome)
+            assert_ended_as_meant(bomb, outcome)
 
 
 @each([*VALUES, *OBJECTS, *CALLS])
