@@ -1,14 +1,18 @@
 """What every test can ask for."""
 
+import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import support
 from hypothesis import HealthCheck, settings
-from support import MakeApp, MakeConfig, Running, write_config
+from support import ROOT, MakeApp, MakeConfig, Running, write_config
 
 from toolfold.app import running_app
 from toolfold.config.config import Config, load_config
@@ -16,6 +20,36 @@ from toolfold.config.config import Config, load_config
 # How long an example takes depends on what else the machine does.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+_WARM = pytest.StashKey[TemporaryDirectory[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Lay out the warm interpreter, once for all workers; see `warm/interpreter.py`."""
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or sys.platform != "linux" or "COVERAGE_RUN" in os.environ:
+        return
+    directory = Path(config.stash.setdefault(_WARM, TemporaryDirectory(prefix="warm-")).name)
+    support.WARM = directory
+    os.environ["TOOLFOLD_TEST_WARM"] = str(directory)
+    (directory / "bin").mkdir()
+    (directory / "lib").symlink_to(Path(sys.prefix) / "lib")
+    (directory / "pyvenv.cfg").write_text((Path(sys.prefix) / "pyvenv.cfg").read_text())
+    interpreter = directory / "bin" / "python"
+    source = (ROOT / "tests" / "warm" / "interpreter.py").read_text()
+    interpreter.write_text(f"#!{sys.executable} -IS\n{source}")
+    interpreter.chmod(0o700)
+    server = [sys.executable, "-P", str(ROOT / "tests" / "warm" / "server.py")]
+    command = {
+        "argv": [*server, str(directory), str(os.getpid()), " " * 20_000],
+        "environ": {"PATH": os.environ["PATH"], "PADDING": " " * 60_000},
+    }
+    (directory / "command").write_text(json.dumps(command))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if (directory := config.stash.get(_WARM, None)) is not None:
+        directory.cleanup()
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from support import python
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ def serving(command: list[str], *, home: Path) -> Iterator[Serving]:
             process.wait(timeout=20)
 
 
-def serve_command(config: Path, *arguments: str) -> list[str]:
+def serve_command(config: Path, *arguments: str, interpreter: str = "") -> list[str]:
     """Return the command of `toolfold serve` on a free port."""
-    program = [sys.executable, "-m", "toolfold", "serve", "--port", "0"]
+    program = [interpreter or python(), "-m", "toolfold", "serve", "--port", "0"]
     return [*program, "--config", str(config), *arguments]
 
 

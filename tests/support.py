@@ -1,6 +1,7 @@
 """Find the servers and files that tests run against."""
 
 import json
+import os
 import shutil
 import socket
 import sys
@@ -19,6 +20,19 @@ ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 _TOOLS = ROOT / ".tools"
 _NPM = _TOOLS / "npm" / "node_modules"
+
+
+WARM = Path(os.environ.get("TOOLFOLD_TEST_WARM", "/nowhere"))
+"""Where `tests/conftest.py` put the interpreter that has toolfold loaded."""
+
+
+def python() -> str:
+    """Return the interpreter to start toolfold with, unless its start or its end is the subject.
+
+    `-m toolfold` is forked from a process that has loaded it, and so are the daemons it starts.
+    """
+    warm = WARM / "bin" / "python"
+    return str(warm) if warm.exists() else sys.executable
 
 
 def node_server(name: str, *arguments: str) -> list[str]:

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from servers.model_api import LAST_WORDS, serve_model_api
-from support import ROOT, claude_code, entry, node_server
+from support import ROOT, claude_code, entry, node_server, python
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TOOL = "mcp__toolfold__execute_code"
@@ -47,7 +46,7 @@ def run(tmp_path: Path, environment: dict[str, str]) -> Iterator[Run]:
 
 
 def toolfold(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "toolfold", *arguments]
+    return [python(), "-m", "toolfold", *arguments]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import json
 import os
 import signal
 import stat
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import httpx2
 import pytest
 from anyio.abc import Process
 from servers.authorization import Authority, serving
-from support import MakeApp, MakeConfig, free_port, test_server, write_config
+from support import MakeApp, MakeConfig, free_port, python, test_server, write_config
 
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins, login_state
@@ -57,7 +56,7 @@ class Command:
     @asynccontextmanager
     async def started(self, servers: dict[str, Any], *arguments: str) -> AsyncIterator[Process]:
         config = write_config(self._tmp_path / "cli.json", servers)
-        command = [sys.executable, "-m", "toolfold", *arguments, "--config", str(config)]
+        command = [python(), "-m", "toolfold", *arguments, "--config", str(config)]
         async with await anyio.open_process(
             command, env=self._environ, cwd=self._tmp_path
         ) as process:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, python
 
 from toolfold.errors import ToolFailed
 from toolfold.journal.decisions import DecisionEvent, RevealEvent
@@ -39,7 +39,7 @@ def toolfold(tmp_path: Path, home: Path) -> Toolfold:
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "toolfold", "runs", *arguments],
+            [python(), "-m", "toolfold", "runs", *arguments],
             capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=55,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import test_server, write_config
+from support import python, test_server, write_config
 
 Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -30,7 +30,7 @@ def toolfold(tmp_path: Path, environment: dict[str, str]) -> Toolfold:
         *arguments: str, stdin: str = "", cwd: Path = tmp_path
     ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "toolfold", *arguments],
+            [python(), "-m", "toolfold", *arguments],
             input=stdin, capture_output=True, text=True, env=environment, cwd=cwd, timeout=55,
         )  # fmt: skip
 

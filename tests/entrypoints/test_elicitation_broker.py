@@ -1,6 +1,5 @@
 import json
 import socket
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +11,7 @@ import mcp_types as types
 import pytest
 import uvicorn
 from mcp import Client, StdioServerParameters
-from support import MakeApp, Running, entry, node_server, test_server, write_config
+from support import MakeApp, Running, entry, node_server, python, test_server, write_config
 
 from toolfold.entrypoints.mcp.server import make_server
 
@@ -84,7 +83,7 @@ async def test_a_question_reaches_the_user_and_the_answer_the_server(
 ) -> None:
     config = write_config(tmp_path / "mcp.json", curious(tmp_path, era))
     toolfold = StdioServerParameters(
-        command=sys.executable,
+        command=python(),
         args=["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],
         env={"TOOLFOLD_HOME": str(home)},
     )

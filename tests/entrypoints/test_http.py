@@ -3,6 +3,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -460,10 +461,11 @@ def test_a_signal_ends_open_streams_and_every_process(
     signal_number: int, status: int, tmp_path: Path, home: Path
 ) -> None:
     config = write_config(tmp_path / "mcp.json", {"null": test_server("null")})
-    with serving(serve_command(config), home=home) as served, open_streams(served):
+    command = serve_command(config, interpreter=sys.executable)
+    with serving(command, home=home) as served, open_streams(served):
         children = served.children()
         served.process.send_signal(signal_number)
-        ended = served.process.wait(timeout=10)
+        ended = served.process.wait(timeout=60)
 
     assert children
     assert ended == status

@@ -9,6 +9,7 @@ from pathlib import Path
 import client_files
 import pytest
 from machine import Machine, realistic
+from support import python
 
 from toolfold.entrypoints.install.files import Files
 from toolfold.errors import ConfigError
@@ -282,7 +283,7 @@ def test_two_installs_at_once_do_not_undo_each_other(machine: Machine) -> None:
     clients = ["cursor", "codex", "vscode"]
     running = [
         subprocess.Popen(
-            [sys.executable, "-m", "toolfold", "install", client],
+            [python(), "-m", "toolfold", "install", client],
             env={"HOME": str(machine.home)}, stdout=subprocess.DEVNULL, cwd=machine.project,
         )
         for client in clients

@@ -1,7 +1,6 @@
 import json
 import random
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from random_values import random_arguments
-from support import SHARED_DATA, MakeApp, catalogue, inspector, test_server, write_config
+from support import SHARED_DATA, MakeApp, catalogue, inspector, python, test_server, write_config
 
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.tool import Tool
@@ -40,7 +39,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 def command(config: Path, home: Path) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable,
+        command=python(),
         args=["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],
         env={"TOOLFOLD_HOME": str(home)},
     )

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +6,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.shared.uri_template import UriTemplate
-from support import MakeApp, entry, node_server, test_server, write_config
+from support import MakeApp, entry, node_server, python, test_server, write_config
 
 from toolfold.entrypoints.mcp.server import make_server
 
@@ -16,7 +15,7 @@ MODES = ["legacy", "2026-07-28"]
 
 def command(config: Path, home: Path) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable,
+        command=python(),
         args=["-m", "toolfold", "mcp", "--no-daemon", "--config", str(config)],
         env={"TOOLFOLD_HOME": str(home)},
     )

@@ -4,12 +4,11 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import MakeApp, test_server, write_config
+from support import MakeApp, python, test_server, write_config
 
 from toolfold.privacy.vaults import Vaults
 
@@ -32,7 +31,7 @@ class Terminal:
         self, *arguments: str, stdin: str = "", of: str = "privacy"
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "toolfold", of, *arguments],
+            [python(), "-P", "-m", "toolfold", of, *arguments],
             env=self._environ,
             cwd=self._root,
             capture_output=True,
@@ -45,7 +44,7 @@ class Terminal:
         """Return what stands on the screen."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "toolfold", "privacy", *arguments],
+            [python(), "-P", "-m", "toolfold", "privacy", *arguments],
             env=self._environ,
             cwd=self._root,
             stdin=theirs,

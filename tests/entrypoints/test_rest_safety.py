@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from anyio.abc import SocketStream
 from http_daemon import serve_command, serving
 from machine import Machine
 from rest_door import door, listening
-from support import MakeApp, test_server, write_config
+from support import MakeApp, python, test_server, write_config
 
 from toolfold.app import App, running_app
 from toolfold.config.config import Config, load_config
@@ -409,7 +408,7 @@ def test_the_token_stays_until_it_is_renewed(machine: Machine) -> None:
 
 
 def test_keys_that_several_make_at_once_are_all_kept(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "toolfold", "keys", "create"]
+    command = [python(), "-m", "toolfold", "keys", "create"]
     environ = {"PATH": os.environ["PATH"], "TOOLFOLD_HOME": str(tmp_path)}
     makers = [
         subprocess.Popen([*command, str(number)], env=environ, stdout=subprocess.PIPE, text=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import python
 
 from toolfold.errors import ToolFailed
 from toolfold.journal.journal import Journal
@@ -29,7 +30,7 @@ def environment(tmp_path: Path, home: Path) -> dict[str, str]:
 def toolfold(tmp_path: Path, environment: dict[str, str]) -> Toolfold:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "toolfold", *arguments],
+            [python(), "-m", "toolfold", *arguments],
             capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=55,
         )  # fmt: skip
 

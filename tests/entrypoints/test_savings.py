@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from machine import Machine
-from support import catalogue, test_server
+from support import catalogue, python, test_server
 
 from toolfold.catalog.definitions import definition, listing
 from toolfold.entrypoints.commands.estimate import Estimate, ServerCost, as_json_value, text
@@ -179,7 +178,7 @@ def test_where_more_passed_than_direct_calls_would_have_that_is_said(machine: Ma
 
 def estimate(machine: Machine, *options: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "toolfold", "savings", "--estimate", *options],
+        [python(), "-m", "toolfold", "savings", "--estimate", *options],
         capture_output=True, text=True, cwd=machine.project, timeout=100,
         env={"HOME": str(machine.home), "PATH": str(machine.home), "TOOLFOLD_NO_DAEMON": "1"},
     )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import python
 
 Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -27,7 +28,7 @@ def toolfold(tmp_path: Path, home: Path) -> Toolfold:
             "TOOLFOLD_NO_DAEMON": "1",
         }
         return subprocess.run(
-            [sys.executable, "-m", "toolfold", *arguments],
+            [python(), "-m", "toolfold", *arguments],
             capture_output=True, text=True, cwd=tmp_path, timeout=55,
             env=environment | variables,
         )  # fmt: skip

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support import python
+
 from toolfold import __version__
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 
@@ -21,7 +23,7 @@ LEGACY = "2025-11-25"
 def toolfold_command(*arguments: str, version: str = __version__, patch: str = "") -> list[str]:
     """Return the command line of a toolfold, of another version if need be."""
     if version == __version__:
-        return [sys.executable, "-P", "-m", "toolfold", *arguments]
+        return [python(), "-P", "-m", "toolfold", *arguments]
     code = f"import sys, toolfold; toolfold.__version__ = {version!r}\n{patch}\n"
     code += "from toolfold.__main__ import main\nsys.exit(main())"
     return [sys.executable, "-c", code, *arguments]

@@ -10,7 +10,7 @@ import pytest
 from http_daemon import serve_command, serving
 from relay.conftest import User
 from relay.peer import LEGACY, Peer, is_alive, text_of, toolfold_command, wait_until
-from support import write_config
+from support import python, write_config
 
 from toolfold import __version__
 from toolfold.relay.daemon import DaemonHandle
@@ -194,7 +194,7 @@ def test_a_stop_waits_for_runs_and_now_does_not(user: User, tmp_path: Path) -> N
         run = peer.begin(f"import world\nworld.wait_for(path={str(go)!r})")
         wait_until(Path(f"{go}.waiting").exists, "the run waits")
         stop = subprocess.Popen(
-            [sys.executable, "-m", "toolfold", "stop", *(["--now"] if now else [])],
+            [python(), "-m", "toolfold", "stop", *(["--now"] if now else [])],
             env=user.environ,
             stdout=subprocess.PIPE,
             text=True,
@@ -215,7 +215,7 @@ def test_serve_takes_the_daemons_place_and_relays_find_it(user: User) -> None:
     before = where(peer)
     background = user.daemon()
 
-    command = serve_command(user.home / "config" / "mcp.json")
+    command = serve_command(user.home / "config" / "mcp.json", interpreter=sys.executable)
     with (
         serving(command, home=user.home) as first,
         serving(command, home=user.home) as second,

@@ -2,21 +2,20 @@
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from relay.conftest import User
-from support import entry, inspector, node_server, test_server
+from support import entry, inspector, node_server, python, test_server
 
 pytestmark = pytest.mark.timeout(180)
 
 
 def relay(user: User) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "toolfold", "mcp"], env=user.environ, cwd=user.project
+        command=python(), args=["-m", "toolfold", "mcp"], env=user.environ, cwd=user.project
     )
 
 
@@ -61,7 +60,7 @@ async def test_prompts_resources_and_tools_of_a_real_server_are_there(
 
 def test_the_inspector_lists_and_calls_through_the_relay(user: User) -> None:
     session = user.project / "session.json"
-    entry = {"command": sys.executable, "args": ["-m", "toolfold", "mcp"], "env": user.environ}
+    entry = {"command": python(), "args": ["-m", "toolfold", "mcp"], "env": user.environ}
     session.write_text(json.dumps({"mcpServers": {"toolfold": entry}}))
 
     def inspect(*arguments: str) -> Any:

@@ -8,13 +8,13 @@ theirs: whatever they do, nothing of the host may come out.
 import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 from guests import Host, run, running_sandbox, value_of
+from support import python
 
 from toolfold.errors import CodeRejected
 from toolfold.jsontypes import Json
@@ -368,7 +368,7 @@ def test_a_value_that_is_dear_to_hash_ends_the_host_instead_of_stalling_it(
     code: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "toolfold", "run", "--set", "limits.stall_s=2", "-c", code],
+        [python(), "-m", "toolfold", "run", "--set", "limits.stall_s=2", "-c", code],
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_NO_DAEMON": "1"},
         cwd=tmp_path, capture_output=True, text=True, timeout=50,
     )  # fmt: skip

@@ -1,13 +1,13 @@
 import os
 import stat
 import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import python
 
 from toolfold.config.config import load_config
 from toolfold.workspace.usage import Quota
@@ -27,7 +27,7 @@ def toolfold(tmp_path: Path) -> Run:
     (workspace.root / "link").symlink_to("/etc/passwd")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-m", "toolfold", "workspace", *arguments]
+        command = [python(), "-m", "toolfold", "workspace", *arguments]
         return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, check=False)
 
     return run

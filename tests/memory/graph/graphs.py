@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from support import node_server
+from support import node_server, python
 
 from toolfold.memory.graph.models import Entity, Relation
 from toolfold.memory.graph.service import Graph
@@ -144,7 +143,7 @@ def toolfold_home(directory: Path) -> Iterator[dict[str, str]]:
     try:
         yield environ
     finally:
-        command = [sys.executable, "-m", "toolfold", "stop", "--now"]
+        command = [python(), "-m", "toolfold", "stop", "--now"]
         env = {"PATH": os.environ["PATH"], **environ}
         subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
 
@@ -152,7 +151,7 @@ def toolfold_home(directory: Path) -> Iterator[dict[str, str]]:
 def toolfold_graph(environ: dict[str, str], namespace: str = "project") -> McpProcess:
     """Start toolfold as a client does that used server-memory before."""
     options = ["--tools", "graph", "--namespace", namespace]
-    return McpProcess([sys.executable, "-m", "toolfold", "mcp", *options], environ)
+    return McpProcess([python(), "-m", "toolfold", "mcp", *options], environ)
 
 
 # JavaScript may know letters that this Python does not, and tells U+0295 and U+1171E differently
