@@ -6,7 +6,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -23,6 +23,7 @@ from toolfold.catalog.openapi.upstream import ApiUpstream
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
+from toolfold.catalog.sending import Sender
 from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream, Upstream
 from toolfold.config.config import Config
@@ -30,15 +31,16 @@ from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import RunCrashed
+from toolfold.execution.access import Reach
 from toolfold.execution.background import BackgroundRuns
+from toolfold.execution.border import Border, Trust
 from toolfold.execution.calls import Answerers
 from toolfold.execution.executor import modules
 from toolfold.execution.modules.cache import Cache
 from toolfold.execution.modules.runs import RunsModule
 from toolfold.execution.modules.skills import SkillsModule
 from toolfold.execution.modules.tools import DiscoveryModule
-from toolfold.execution.pinned import PinnedCalls
-from toolfold.execution.runtime import Runtime, TrustServices
+from toolfold.execution.runtime import Runtime
 from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
@@ -55,7 +57,7 @@ from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.memories import MakeServices, Memories, RequestContext
+from toolfold.memory.memories import MakeServices, Memories, Progress, RequestContext
 from toolfold.memory.note_vectors import NoteVectorizer as NoteMeaning
 from toolfold.memory.note_vectors import reembed
 from toolfold.memory.service import Memory
@@ -101,7 +103,8 @@ class App:
     runtime: Runtime
     tiers: Tiers
     sessions: Sessions
-    pinned: PinnedCalls
+    border: Border
+    reach: Reach
     privacy: PrivacyRules
     workspace: Workspace
     library: Library
@@ -124,6 +127,28 @@ class SharedResources:
     background_runs: BackgroundRuns
     skill_store: SkillStore
     vaults: Vaults
+
+    @property
+    def stores(self) -> "Stores":
+        """The stores that clients reach who see memory alone."""
+        return Stores(self.memories, self.journal, self.vaults)
+
+
+class Stores(NamedTuple):
+    """The stores of ours that clients reach who see memory alone."""
+
+    memories: Memories
+    journal: Journal
+    vaults: Vaults
+
+
+@asynccontextmanager
+async def running_stores(config: Config) -> AsyncIterator[Stores]:
+    """Open these stores, and nothing else."""
+    journal, vaults = journal_of(config), Vaults(config.directories.data)
+    async with journal.running(), running_memories(config) as memories:
+        with closing(vaults):
+            yield Stores(memories, journal, vaults)
 
 
 @asynccontextmanager
@@ -198,13 +223,15 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
 
 
 @asynccontextmanager
-async def running_app(config: Config, shared: SharedResources | None = None) -> AsyncIterator[App]:
+async def running_app(  # noqa: PLR0915  # it makes all that is running
+    config: Config, shared: SharedResources | None = None
+) -> AsyncIterator[App]:
     """Start what `config` asks for; end every process of it when the context ends."""
     if shared is None:
         async with running_shared(config) as own, running_app(config, own) as app:
             yield app
         return
-    limits, privacy = config.settings.limits, PrivacyRules(config, shared.vaults)
+    limits = config.settings.limits
     checker = _checker(limits, shared)
 
     def refresh() -> None:
@@ -226,17 +253,21 @@ async def running_app(config: Config, shared: SharedResources | None = None) -> 
             for server in config.servers
             if server.enabled
         ]
+        built_ins = _built_ins(shared.memories, guest_place(config), files, skills)
         catalog = Catalog(
             upstreams,
-            built_ins=_built_ins(shared.memories, guest_place(config), files, skills),
+            built_ins=built_ins,
             faults=config.faults,
             max_result_bytes=limits.result_bytes,
-            max_large_bytes=limits.large_result_bytes,
         )
         checker.use(modules(catalog))
-        rules, approvals = PolicyFiles(config), approvals_of(config)
+        reach = _reach(catalog, upstreams, built_ins, limits)
+        trust = _trust(config, shared.vaults)
+        border = Border(shared.journal, trust)
         meaning = ToolVectorIndex(shared.embedder, config.directories.cache / "vectors")
-        discovery = DiscoveryModule(catalog, meaning, library, is_denied=partial(is_denied, rules))
+        discovery = DiscoveryModule(
+            catalog, meaning, library, is_denied=partial(is_denied, trust.rules)
+        )
         tiers = Tiers(
             shared.monty.within(limits),
             shared.cpython.within(limits),
@@ -247,9 +278,10 @@ async def running_app(config: Config, shared: SharedResources | None = None) -> 
         )
         runtime = Runtime(
             answerers=Answerers(
-                catalog=catalog,
+                border=border,
+                reach=reach,
                 discovery=discovery,
-                runs=RunsModule(shared.background_runs, shared.journal, approvals),
+                runs=RunsModule(shared.background_runs, shared.journal, trust.approvals),
                 cache=Cache(),
             ),
             tiers=tiers,
@@ -260,12 +292,7 @@ async def running_app(config: Config, shared: SharedResources | None = None) -> 
             sessions=sessions,
             workspace=workspace,
             library=library,
-            trust=TrustServices(
-                rules=rules,
-                approvals=approvals,
-                privacy=privacy,
-                scope=config.namespace,
-            ),
+            scope=config.namespace,
         )
         async with (
             checker.running(),
@@ -281,14 +308,46 @@ async def running_app(config: Config, shared: SharedResources | None = None) -> 
                 runtime=runtime,
                 tiers=tiers,
                 sessions=sessions,
-                pinned=PinnedCalls(catalog, shared.journal, rules, privacy),
-                rules=rules,
-                privacy=privacy,
+                border=border,
+                reach=reach,
+                rules=trust.rules,
+                privacy=trust.privacy,
                 workspace=workspace,
                 library=library,
                 shared=shared,
             )
             background.cancel_scope.cancel()
+
+
+def _trust(config: Config, vaults: Vaults) -> Trust:
+    return Trust(
+        rules=PolicyFiles(config),
+        approvals=approvals_of(config),
+        privacy=PrivacyRules(config, vaults),
+        scope=config.namespace,
+    )
+
+
+def _reach(
+    catalog: Catalog, upstreams: list[Upstream], built_ins: list[BuiltIn], limits: Limits
+) -> Reach:
+    sender = Sender(
+        upstreams,
+        built_ins,
+        catalog.offered,
+        max_result_bytes=limits.result_bytes,
+        max_large_bytes=limits.large_result_bytes,
+    )
+    return Reach(catalog, sender)
+
+
+def memory_border(config: Config, stores: Stores) -> tuple[Border, Reach]:
+    """Return the border for clients that see memory alone, and what they reach beyond it."""
+    limits = config.settings.limits
+    built_ins = _memory_modules(stores.memories, guest_place(config))
+    catalog = Catalog((), built_ins=built_ins, max_result_bytes=limits.result_bytes)
+    border = Border(stores.journal, _trust(config, stores.vaults))
+    return border, _reach(catalog, [], built_ins, limits)
 
 
 def _checker(limits: Limits, shared: SharedResources) -> MontyChecker:
@@ -393,28 +452,42 @@ def _built_ins(
     memories: Memories, place: RequestContext, files: WorkspaceVerbs, skills: SkillsModule
 ) -> list[BuiltIn]:
     """Return what guest code can import without any server."""
-
-    def answer_in(module: str) -> Callable[[str, JsonObject], Awaitable[Any]]:
-        async def answer(name: str, arguments: JsonObject) -> Any:
-            path = f"{module}.{name}"
-            return as_named(await memories.call(place, path, arguments))
-
-        return answer
-
     lookers = anyio.CapacityLimiter(_LOOKERS)
 
-    async def look_at_files(name: str, arguments: JsonObject) -> Any:
-        return await anyio.to_thread.run_sync(files.call, name, arguments, limiter=lookers)
+    async def look_at_files(name: str, arguments: JsonObject, *, as_bytes: bool = False) -> Any:
+        given: Any = arguments
+        look = partial(files.read_bytes, **given) if as_bytes else partial(files.call, name, given)
+        return await anyio.to_thread.run_sync(look, limiter=lookers)
 
-    answers = {MODULE: look_at_files, "skills": skills.answer}
+    tools = built_in_tools()
+    return [
+        *_memory_modules(memories, place),
+        BuiltIn(name=MODULE, tools=tools[MODULE], serve=look_at_files, show=as_text),
+        BuiltIn(name="skills", tools=tools["skills"], serve=skills.answer, show=str),
+    ]
+
+
+def _memory_modules(memories: Memories, place: RequestContext) -> list[BuiltIn]:
+    def serve_in(module: str) -> Callable[..., Awaitable[Any]]:
+        async def serve(
+            name: str,
+            arguments: JsonObject,
+            *,
+            progress: Progress | None = None,
+            verbatim: Callable[..., Awaitable[Any]] | None = None,
+        ) -> Any:
+            if verbatim is not None:  # as server-memory answers
+                return await verbatim((await memories.services(place)).graph, name, arguments)
+            return await memories.call(place, f"{module}.{name}", arguments, progress=progress)
+
+        return serve
+
+    tools = built_in_tools()
     return [
         BuiltIn(
-            name=module,
-            tools=tools,
-            answer=answers.get(module) or answer_in(module),
-            show=str if module == "skills" else as_text,
+            name=module, tools=tools[module], serve=serve_in(module), form=as_named, show=as_text
         )
-        for module, tools in built_in_tools().items()
+        for module in ("memory", "graph")
     ]
 
 

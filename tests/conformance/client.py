@@ -22,6 +22,7 @@ from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.questions import Elicitor, Question, Reply
+from toolfold.catalog.sending import Sender
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream
@@ -44,8 +45,8 @@ async def main(url: str) -> None:
         config = make_config(Path(home), url, context)
         for _ in range(LOGINS):
             try:
-                async with connected(config) as catalog:
-                    await use(catalog, scenario, context)
+                async with connected(config) as (catalog, sender):
+                    await use(catalog, sender, scenario, context)
                 return
             except BaseExceptionGroup as group:
                 if group.subgroup(NeedsLogin) is None:
@@ -65,7 +66,7 @@ def make_config(home: Path, url: str, context: dict[str, Any]) -> Config:
 
 
 @asynccontextmanager
-async def connected(config: Config) -> AsyncIterator[Catalog]:
+async def connected(config: Config) -> AsyncIterator[tuple[Catalog, Sender]]:
     [server] = config.servers
     upstream = McpUpstream(
         server,
@@ -78,11 +79,12 @@ async def connected(config: Config) -> AsyncIterator[Catalog]:
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)
-        yield Catalog([upstream], max_result_bytes=1_000_000)
+        catalog = Catalog([upstream], max_result_bytes=1_000_000)
+        yield catalog, Sender([upstream], (), catalog.offered, max_result_bytes=1_000_000)
         tasks.cancel_scope.cancel()
 
 
-async def use(catalog: Catalog, scenario: str, context: dict[str, Any]) -> None:
+async def use(catalog: Catalog, sender: Sender, scenario: str, context: dict[str, Any]) -> None:
     await catalog.learn(fresh=True)
     [status] = catalog.statuses()
     if status.fault:
@@ -92,17 +94,17 @@ async def use(catalog: Catalog, scenario: str, context: dict[str, Any]) -> None:
     if scenario == "json-schema-2020-12-preservation":
         # The schema goes back as it was received.
         schema = by_name["json_schema_2020_12_tool"].listed.input_schema
-        return await call(catalog, by_name["json_schema_echo"], {"schema": schema})
+        return await call(sender, by_name["json_schema_echo"], {"schema": schema})
     for each in context.get("toolCalls", []):
-        await call(catalog, by_name.pop(each["name"]), each["arguments"])
+        await call(sender, by_name.pop(each["name"]), each["arguments"])
     for tool in by_name.values():
-        await call(catalog, tool, sample(tool))
+        await call(sender, tool, sample(tool))
     return None
 
 
-async def call(catalog: Catalog, tool: Tool, arguments: dict[str, Any]) -> None:
+async def call(sender: Sender, tool: Tool, arguments: dict[str, Any]) -> None:
     try:
-        await catalog.forward(tool, arguments, ask=Elicitor(user="examiner", put=accept_defaults))
+        await sender.forward(tool, arguments, ask=Elicitor(user="examiner", put=accept_defaults))
     except UpstreamError as error:
         judge(error)
 

@@ -111,7 +111,7 @@ async def test_who_answers_late_finds_the_run_frozen(
         async with Client(server, mode=mode, elicitation_callback=reply) as client:
             with anyio.move_on_after(20), suppress(Exception):  # which may refuse a late answer
                 await client.call_tool("execute_code", {"code": FIFTY})
-        pending = toolfold.app.runtime._trust.approvals.pending()
+        pending = toolfold.app.border.trust.approvals.pending()
 
     assert [each.tool for each in pending] == ["records.update"]
     assert done(updates) == []
@@ -126,7 +126,7 @@ async def test_a_run_that_waits_alive_tells_its_client_how_to_decide(
             pytest.skip("There is no CPython tier here.")
         async with Client(make_server(toolfold.app, client="me")) as client:
             waiting = await client.call_tool("execute_code", {"code": f"import enum\n{FIFTY}"})
-            approvals = toolfold.app.runtime._trust.approvals
+            approvals = toolfold.app.border.trust.approvals
             [question] = approvals.pending()
             ask = f"import runs\nprint(runs.get({question.attempt!r}, %s)['text'])"
             open_still = await client.call_tool("execute_code", {"code": ask % 0})

@@ -11,7 +11,7 @@ from relay.peer import LEGACY, MODERN, Peer, text_of
 from support import MakeConfig
 
 from toolfold import __version__
-from toolfold.app import running_memories
+from toolfold.app import running_stores
 from toolfold.entrypoints.mcp.manifest_writer import collect_first_answers
 from toolfold.entrypoints.mcp.memory import make_memory_server, memory_tools
 from toolfold.relay.surface import SURFACES, surface_answers
@@ -110,8 +110,8 @@ async def test_the_first_answers_of_a_relay_are_those_of_the_server(
     kind: str, make_config: MakeConfig
 ) -> None:
     config = make_config({}, tools=kind)
-    async with running_memories(config) as memories:
-        rehearsed = await collect_first_answers(lambda: make_memory_server(memories, config))
+    async with running_stores(config) as stores:
+        rehearsed = await collect_first_answers(lambda: make_memory_server(stores, config))
 
     assert surface_answers(__version__, kind) == rehearsed
 

@@ -256,7 +256,7 @@ async def test_a_run_of_another_project_is_not_gone_on_with_here(
 ) -> None:
     async with opened() as rest:
         frozen = await rest.run(FIFTY)
-        approvals = rest.app.runtime._trust.approvals
+        approvals = rest.app.border.trust.approvals
         wanted = approvals.find(frozen["run_id"])
         with approvals._opened() as connection:
             approvals._write(connection, replace(wanted, project="/elsewhere"))

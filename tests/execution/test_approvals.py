@@ -64,7 +64,7 @@ async def toolfold(
 
 
 def approvals(toolfold: Running) -> Approvals:
-    return toolfold.app.runtime._trust.approvals
+    return toolfold.app.border.trust.approvals
 
 
 def decide(toolfold: Running, run_id: str, state: Any = "approved", most: int = 100) -> Approval:

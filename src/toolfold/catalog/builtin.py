@@ -22,11 +22,18 @@ class BuiltIn:
     """The module; no server can have it."""
 
     tools: tuple[ListedTool, ...]
-    answer: Callable[[str, JsonObject], Awaitable[Any]]
-    """Answers the tool of a name with JSON and named tuples, or raises a `ToolfoldError`."""
+    serve: Callable[..., Awaitable[Any]]
+    """Answers the tool of a name as its service does, or raises a `ToolfoldError`."""
+
+    form: Callable[[Any], Any] = lambda value: value
+    """Returns such an answer as JSON and named tuples."""
 
     show: Callable[[Any], str]
-    """Returns such an answer as text, for clients that call the tool by itself."""
+    """Returns that as text, for clients that call the tool by itself."""
+
+    async def text(self, name: str, arguments: JsonObject) -> str:
+        """Answer one call with what is shown of the answer; raises as the service does."""
+        return self.show(self.form(await self.serve(name, arguments)))
 
     async def call(self, name: str, arguments: JsonObject) -> Answer:
         """Answer one call.
@@ -35,7 +42,7 @@ class BuiltIn:
             ToolfoldError: There is no answer; the message says why.
         """
         try:
-            value = await self.answer(name, arguments)
+            value = self.form(await self.serve(name, arguments))
         except NotFound as error:  # which would say that there is no such tool
             raise ToolFailed(str(error)) from error
         except ToolfoldError:

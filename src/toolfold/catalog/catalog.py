@@ -1,33 +1,26 @@
 """All tools of all upstreams: list, find, describe, call."""
 
-import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import anyio
 import anyio.to_thread
-import mcp_types as types
 
-from toolfold.catalog.addresses import outward
-from toolfold.catalog.answers import Answer, ArtifactSink, Blob, LargeAnswer
+from toolfold.catalog.answers import Answer
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.known_tools import KnownTools
 from toolfold.catalog.offered import Offered
-from toolfold.catalog.questions import Elicitor
-from toolfold.catalog.results import large_answer, size_of, to_answer
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import brief, render_stub
 from toolfold.catalog.textrules import unwrapped_property
 from toolfold.catalog.tool import Tool
-from toolfold.catalog.upstream import OnWait, Upstream
-from toolfold.catalog.upstream_request import calling
+from toolfold.catalog.upstream import Upstream
 from toolfold.config.faults import ConfigFault
 from toolfold.config.servers import ServerFault
-from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
-from toolfold.jsontypes import Json, JsonObject
+from toolfold.errors import NotFound, UpstreamUnavailable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +47,7 @@ class Catalog:
         built_ins: Iterable[BuiltIn] = (),
         faults: Iterable[ConfigFault | ServerFault] = (),
         max_result_bytes: int,
-        max_large_bytes: int = 0,
     ) -> None:
-        self._max_large_bytes = max_large_bytes
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._built_ins = {module.name: module for module in built_ins}
         faults = list(faults)
@@ -64,9 +55,7 @@ class Catalog:
         self.notes = [str(fault) for fault in faults if isinstance(fault, ConfigFault)]
         """What is wrong with the configuration beyond single servers."""
         self._max_result_bytes = max_result_bytes
-        self.offered = Offered(
-            self._upstreams, lambda: self._known.servers, max_result_bytes=max_result_bytes
-        )
+        self.offered = Offered(self._upstreams, lambda: self._known.servers)
         """Prompts and resources."""
         self.refresh()
 
@@ -203,89 +192,11 @@ class Catalog:
             server = self.modules[module]
         raise NotFound(f"No tool is named {name!r}: the server {server!r} cannot be used: {fault}")
 
-    async def call(
-        self,
-        tool: Tool,
-        arguments: JsonObject,
-        *,
-        keep: ArtifactSink,
-        on_wait: OnWait,
-        ask: Elicitor | None = None,
-    ) -> Answer:
-        """Call a tool; what its server asks the user meanwhile goes to `ask`.
-
-        `keep` takes images, binaries and what is too large to be a value.
-
-        Raises:
-            UpstreamError: The server failed, or the tool did.
-        """
-        if tool.is_built_in:
-            answer = await self._built_in(tool).call(tool.listed.name, arguments)
-            self._refuse_if_large(tool, answer.size)
-            return answer
-        upstream = self._upstreams[tool.server]
-        result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
-        result, large = await self._measured(upstream, result, keep.blob)
-        if large is not None:
-            return await self._kept(tool, large, keep)
-        rule = upstream.shapes.rule(tool.listed)
-        answer, rule = to_answer(tool, result, keep.blob, rule)
-        upstream.shapes.settle(tool.listed, rule)
-        if answer.size > self._max_result_bytes:  # as structured content alone
-            text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
-            return await self._kept(tool, LargeAnswer(len(text), lambda: [text]), keep)
-        return answer
-
-    def _built_in(self, tool: Tool) -> BuiltIn:
-        return self._built_ins[tool.module.removeprefix("toolfold.")]
-
     def observe(self, tool: Tool, answer: Answer) -> None:
         """Learn what a tool returns from what it returned, as guest code has it."""
         is_whole = answer.size <= self._max_result_bytes
         if is_whole and tool.listed.output_schema is None and not tool.is_built_in:
             self._upstreams[tool.server].shapes.observe(tool.listed.name, answer.value)
-
-    async def _measured(
-        self, upstream: Upstream, result: types.CallToolResult, keep: Callable[[Blob], Json]
-    ) -> tuple[types.CallToolResult, LargeAnswer | None]:
-        """Return a result, or what it is if it is too large: beside the loop if it may be."""
-        measure = partial(
-            large_answer, result, upstream.parts.take, keep, max_bytes=self._max_result_bytes
-        )
-        return measure() if upstream.parts.is_empty else await anyio.to_thread.run_sync(measure)
-
-    async def _kept(self, tool: Tool, large: LargeAnswer, keep: ArtifactSink) -> Answer:
-        self._refuse_if_large(tool, large.size, self._max_large_bytes)
-        return Answer(await keep.large(tool, large), large.size)
-
-    async def forward(
-        self, tool: Tool, arguments: JsonObject, *, ask: Elicitor | None = None
-    ) -> types.CallToolResult:
-        """Call a tool for a client that knows its schema, and return the answer as it is.
-
-        Only the URIs of resources in it become those that clients can read.
-
-        Raises:
-            UpstreamError: The server failed, or answered with too much.
-        """
-        if tool.is_built_in:
-            module = self._built_in(tool)
-            text = module.show(await module.answer(tool.listed.name, arguments))
-            return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-        upstream = self._upstreams[tool.server]
-        result = await upstream.run(calling(tool.listed, arguments), ask=ask)
-        result, large = await self._measured(upstream, result, lambda _blob: None)
-        self._refuse_if_large(tool, large.size if large else size_of(result))
-        blocks = [outward(tool.module, block) for block in result.content]
-        return result.model_copy(update={"content": blocks})
-
-    def _refuse_if_large(self, tool: Tool, size: int, most: int = 0) -> None:
-        most = most or self._max_result_bytes
-        if size > most:
-            raise ToolFailed(
-                f"{tool.path} answered with {size:,} characters; at most "
-                f"{most:,} are taken. Ask for less: a page, fewer fields."
-            )
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""

@@ -11,15 +11,11 @@ import mcp_types as types
 from toolfold.catalog.addresses import (
     inner_uri,
     outer_uri,
-    outward,
-    outward_contents,
     prompt_names,
 )
 from toolfold.catalog.offers import Offers
-from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.upstream import Upstream
-from toolfold.catalog.upstream_request import completing, prompting, reading
-from toolfold.errors import NotFound, ToolFailed, UpstreamUnavailable
+from toolfold.errors import NotFound, UpstreamUnavailable
 
 _PATIENCE_S: Final = 10.0
 _NOTHING: Final = Offers()
@@ -35,12 +31,9 @@ class Offered:
         self,
         upstreams: Mapping[str, Upstream],
         modules: Callable[[], Mapping[str, str]],
-        *,
-        max_result_bytes: int,
     ) -> None:
         self._upstreams = upstreams
         self._modules = modules
-        self._max_result_bytes = max_result_bytes
 
     async def settle(self) -> None:
         """Wait for the upstreams that are being asked anyhow. No other is contacted for this."""
@@ -54,7 +47,7 @@ class Offered:
         Raises:
             NotFound: There is no such server.
         """
-        wanted = list(self._upstreams.values()) if server is None else [self._find(server)[1]]
+        wanted = list(self._upstreams.values()) if server is None else [self.find(server)[1]]
         with anyio.move_on_after(_PATIENCE_S):
             await self._learn(upstream for upstream in wanted if upstream.known_offers is None)
 
@@ -112,75 +105,7 @@ class Offered:
     def _title(self, module: str, item: types.BaseMetadata) -> str:
         return f"{self._modules()[module]}: {item.title or item.name}"
 
-    async def prompt(
-        self, name: str, arguments: dict[str, str] | None, *, ask: Elicitor | None
-    ) -> types.GetPromptResult:
-        """Return a prompt by the name that clients use.
-
-        Raises:
-            NotFound: There is none; the message names the nearest.
-            UpstreamError: The server failed.
-        """
-        module, inner = await self._find_prompt(name)
-        result = await self._find(module)[1].run(prompting(inner, arguments), ask=ask)
-        self._refuse_if_large(name, len(result.model_dump_json()))
-        messages = [
-            message.model_copy(update={"content": outward(module, message.content)})
-            for message in result.messages
-        ]
-        return result.model_copy(update={"messages": messages})
-
-    async def read(
-        self, server: str, uri: str, *, ask: Elicitor | None
-    ) -> types.ReadResourceResult:
-        """Return what a resource of a server holds, under the URI of the server.
-
-        Raises:
-            NotFound: There is no such server.
-            UpstreamError: The server failed; if it knows no such resource, the nearest is named.
-        """
-        module, upstream = self._find(server)
-        try:
-            result = await upstream.run(reading(uri), ask=ask)
-        except ToolFailed as error:
-            raise ToolFailed(f"{error}{self._nearest_uri(module, uri)}") from error
-        sizes = (
-            len(each.text if isinstance(each, types.TextResourceContents) else each.blob)
-            for each in result.contents
-        )
-        self._refuse_if_large(f"{module}: {uri[:_MAX_COMPARED_CHARS]}", sum(sizes))
-        return result
-
-    async def read_address(self, address: str, *, ask: Elicitor | None) -> types.ReadResourceResult:
-        """Return what a resource holds, by the URI that clients use; raises as `read` does."""
-        module, uri = self._inner(address)
-        result = await self.read(module, uri, ask=ask)
-        contents = [outward_contents(module, each) for each in result.contents]
-        return result.model_copy(update={"contents": contents})
-
-    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Return what may complete an argument of a prompt or a template.
-
-        Raises:
-            NotFound: There is no such prompt or template.
-            UpstreamError: The server failed.
-        """
-        ref = params.ref
-        if isinstance(ref, types.PromptReference):
-            module, name = await self._find_prompt(ref.name)
-            inner = params.model_copy(update={"ref": ref.model_copy(update={"name": name})})
-        else:
-            module, uri = self._inner(ref.uri)
-            inner = params.model_copy(update={"ref": ref.model_copy(update={"uri": uri})})
-        upstream = self._find(module)[1]
-        offers = upstream.known_offers
-        if offers is None or "completions" not in offers.capabilities:
-            return types.CompleteResult(completion=types.Completion(values=[]))
-        result = await upstream.run(completing(inner.model_copy(update={"meta": None})))
-        self._refuse_if_large(f"{module}: a completion", len(result.model_dump_json()))
-        return result
-
-    async def _find_prompt(self, name: str) -> tuple[str, str]:
+    async def find_prompt(self, name: str) -> tuple[str, str]:
         """Return module and own name of a prompt."""
         module = name.partition("__")[0]
         with suppress(NotFound):
@@ -192,7 +117,7 @@ class Offered:
         hint = _nearest(name, (prompt.name for prompt in self.prompts()))
         raise NotFound(f"There is no prompt {_shown(name)}.{hint}")
 
-    def _inner(self, address: str) -> tuple[str, str]:
+    def inner(self, address: str) -> tuple[str, str]:
         inner = inner_uri(address)
         if inner is None:
             raise NotFound(
@@ -200,7 +125,7 @@ class Offered:
             )
         return inner
 
-    def _find(self, server: str) -> tuple[str, Upstream]:
+    def find(self, server: str) -> tuple[str, Upstream]:
         """Return module and upstream of a server, by either of its names."""
         modules = self._modules()
         for module, name in modules.items():
@@ -209,17 +134,11 @@ class Offered:
         hint = _nearest(server, modules) or " tools.servers() lists them."
         raise NotFound(f"There is no server {_shown(server)}.{hint}")
 
-    def _nearest_uri(self, module: str, uri: str) -> str:
+    def nearest_uri(self, module: str, uri: str) -> str:
         offers = self.by_module()[module]
         known = [resource.uri for resource in offers.resources]
         known += [template.uri_template for template in offers.templates]
         return "" if uri in known else _nearest(uri, known)
-
-    def _refuse_if_large(self, name: str, size: int) -> None:
-        if size > self._max_result_bytes:
-            raise ToolFailed(
-                f"{name} holds {size:,} characters; at most {self._max_result_bytes:,} are taken."
-            )
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,6 @@ from toolfold.config.layers import (
     FLAG,
     HOURS,
     MODE,
-    NAMES,
     OWN_COUNT,
     OWN_FLAG,
     OWN_NAMES,
@@ -238,7 +237,7 @@ def settings_schema() -> SettingsSchema:
     }
     surface = {
         ("search_tools",): Setting(FLAG, settings.search_tools),
-        ("pinned_tools",): Setting(NAMES, settings.pinned_tools),
+        ("pinned_tools",): Setting(OWN_NAMES, settings.pinned_tools),
         ("journal_days",): Setting(OWN_COUNT, settings.journal_days),
         ("journal_bytes",): Setting(OWN_COUNT, settings.journal_bytes),
         ("sessions",): Setting(COUNT, settings.sessions),

@@ -127,16 +127,17 @@ class Executor:
         """Tell those who answer its calls where a program runs; return its clock."""
         calls, ask = request.calls, request.ask
         clock = PausableClock(self._wall_time_s)
-        calls.guard.tier, calls.guard.clock, calls.guard.waiting = tier, clock, self._waiting
-        calls.ask = ask and replace(ask, put=RunElicitor(ask, self._waiting, clock))
-        calls.guard.ask = calls.ask
+        guard = calls.context.guard
+        guard.tier, guard.clock, guard.waiting = tier, clock, self._waiting
+        guard.ask = ask and replace(ask, put=RunElicitor(ask, self._waiting, clock))
+        calls.context = replace(calls.context, ask=guard.ask)
         calls.settle_files = session.settle
         return clock
 
     def _files(self, calls: Calls) -> Roots:
         stubs = ReadOnlyTree(StubFiles(self._catalog), "servers")
         own: GuestFiles = self._workspace
-        if calls.dry_run_log is not None:
+        if calls.context.dry_run_log is not None:
             own = Unchanged(own, "this is a dry run")
         return Roots({"servers": stubs, "workspace": own})
 

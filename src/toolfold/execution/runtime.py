@@ -20,6 +20,7 @@ from toolfold.execution.analysis.review import Finding
 from toolfold.execution.artifacts import RunArtifacts
 from toolfold.execution.background import BackgroundWork, OnRunStart
 from toolfold.execution.calls import Answerers, Calls, OnRunProgress
+from toolfold.execution.context import CallContext
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.executor import ExecutionRequest, Executor
 from toolfold.execution.hints import hint_for
@@ -30,17 +31,14 @@ from toolfold.execution.sessions.sessions import SessionLease, Sessions
 from toolfold.execution.skills.linker import LinkedProgram, SkillLinker
 from toolfold.execution.skills.usage import SkillUsageRecorder
 from toolfold.execution.tiers import Tier, Tiers
-from toolfold.execution.trust.approvals import Approvals
 from toolfold.execution.trust.dry_run import DryRun
 from toolfold.execution.trust.guard import CallGuard, RunFacts
 from toolfold.execution.trust.paused_runs import WaitingRuns
-from toolfold.execution.trust.privacy_border import PrivacyBorder, PrivacyRules
-from toolfold.execution.trust.taint import SessionTaints, TaintTracker
+from toolfold.execution.trust.taint import TaintTracker
 from toolfold.journal.journal import Journal
 from toolfold.journal.replay import DoubtDecision, Replay
 from toolfold.journal.run_writer import JournaledRun
 from toolfold.journal.runs import RESUMABLE, Origin, Run, RunKind, RunStart
-from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import (
     Checker,
     GuestFailure,
@@ -68,17 +66,6 @@ class SessionRequest:
 FRESH: Final = SessionRequest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustServices:
-    """Who says what code may do."""
-
-    rules: PolicyFiles
-    approvals: Approvals
-    privacy: PrivacyRules
-    scope: str
-    """The namespace in which the user allows tools for good."""
-
-
 class Runtime:
     """Runs guest code with every tool at hand."""
 
@@ -94,25 +81,25 @@ class Runtime:
         sessions: Sessions,
         workspace: Workspace,
         library: Library,
-        trust: TrustServices,
+        scope: str,
     ) -> None:
         self._answerers = answerers
-        self._catalog = answerers.catalog
+        self._border = answerers.border
+        self._catalog = answerers.reach.catalog
         self._workspace = workspace
         self._journal = journal
         self._tiers = tiers
         self._limits = limits
         self._sessions = sessions
-        self._trust = trust
-        self._taints = SessionTaints(trust.privacy.untrusted)
+        self._scope = scope
         self._readers = anyio.CapacityLimiter(1)
         answerers.runs.resume = self._go_on
         self._linker = SkillLinker(library, max_bytes=limits.code_bytes)
         self._uses = SkillUsageRecorder(library)
-        self._examiner = Examiner(answerers.catalog, tiers, checker, self._linker, limits)
-        self._resumable = ResumableRuns(journal, answerers.catalog)
+        self._examiner = Examiner(self._catalog, tiers, checker, self._linker, limits)
+        self._resumable = ResumableRuns(journal, self._catalog)
         self._executor = Executor(
-            catalog=answerers.catalog,
+            catalog=self._catalog,
             tiers=tiers,
             examiner=self._examiner,
             waiting=waiting,
@@ -271,24 +258,24 @@ class Runtime:
         artifacts: RunArtifacts,
     ) -> Calls:
         sources = [as_people_write(lease.info.bindings.source()), plan.shown]
-        return Calls(
-            self._answerers,
-            journaled,
-            context.on_progress,
+        taint = self._border.taints.of(lease.info.name, has_state=lease.state is not None)
+        context = CallContext(
             origin=context.origin,
-            artifacts=artifacts,
-            definition_of=partial(definition_in, sources),
+            door="code",
+            run=journaled,
             guard=guard,
-            privacy_border=PrivacyBorder(self._trust.privacy),
-            taint_tracker=self._taint_tracker(lease),
+            privacy_border=self._border.privacy_border(),
+            taint_tracker=TaintTracker(taint, self._border.taints.untrusted),
             dry_run_log=context.dry_run_log,
             replay=context.replay,
         )
-
-    def _taint_tracker(self, lease: SessionLease) -> TaintTracker:
-        has_state = lease.state is not None
-        taint = self._taints.of(lease.info.name, has_state=has_state)
-        return TaintTracker(taint, self._taints.untrusted)
+        return Calls(
+            self._answerers,
+            context,
+            context.on_progress,
+            artifacts=artifacts,
+            definition_of=partial(definition_in, sources),
+        )
 
     def _guard(self, journaled: JournaledRun, context: "RunContext") -> CallGuard:
         """Return who decides about calls.
@@ -297,15 +284,13 @@ class Runtime:
             CodeRejected: The rules cannot be read: nothing is allowed until they can.
         """
         try:
-            policy = self._trust.rules.policy(context.origin.client)
+            policy = self._border.policy(context.origin.client)
         except ConfigError as error:
             raise CodeRejected(f"Nothing was run. {error}") from error
         first = context.replay.first if context.replay else journaled.id
-        run = RunFacts(
-            first=first, attempt=journaled.id, origin=context.origin, scope=self._trust.scope
-        )
+        run = RunFacts(first=first, attempt=journaled.id, origin=context.origin, scope=self._scope)
         run = replace(run, made=context.replay.made) if context.replay else run
-        return CallGuard(policy, self._trust.approvals, run, journaled.decide)
+        return self._border.guard(policy, run, journaled)
 
     async def _plan(self, code: str) -> ProgramPlan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -332,7 +317,8 @@ class Runtime:
         saved: SavedOverflow,
         notes: tuple[str, ...],
     ) -> RunReport:
-        counts, waits = calls.tally.counts(), (*calls.waits, *calls.privacy_border.notes, *notes)
+        counts = calls.tally.counts()
+        waits = (*calls.waits, *calls.context.privacy_border.notes, *notes)
         if outcome.failure is not None:
             outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure

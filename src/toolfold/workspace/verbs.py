@@ -1,5 +1,6 @@
 """The module `workspace` of guest code: look at files without reading them whole."""
 
+import base64
 import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from heapq import nsmallest
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
 
-from toolfold.errors import BadInput, ToolFailed, ToolfoldError
+from toolfold.errors import BadInput, NotFound, ToolFailed, ToolfoldError
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.workspace.descent import Status
 from toolfold.workspace.records import count, page, records
@@ -118,6 +119,23 @@ class WorkspaceVerbs:
         except OSError as error:
             raise ToolFailed(f"workspace.{name}: {_words(error)}") from error
         return answer
+
+    def read_bytes(self, path: str, offset: int, size: int) -> Json:
+        """Return a slice of a file in base64, for those who take bytes.
+
+        Raises:
+            NotFound: There is no such file.
+            BadInput: It cannot be read.
+        """
+        inner = inner_path(path)
+        try:
+            content = self._workspace.read(inner, offset, size)
+            length = self._workspace.stat(inner).size
+        except OSError as error:
+            kind = NotFound if error.errno in {errno.ENOENT, errno.ENOTDIR} else BadInput
+            raise kind(f"{error.strerror}: {error.filename}.") from error
+        encoded = base64.b64encode(content).decode()
+        return {"path": f"{ROOT}/{inner}", "bytes": length, "offset": offset, "base64": encoded}
 
     def _list(self, look: Look, pattern: str = "*") -> Json:
         if len(pattern) > _PATTERN_CHARS:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import anyio
 
-from toolfold.app import App, running_app, running_memories
+from toolfold.app import App, Stores, running_app, running_stores
 from toolfold.config.config import Config
 from toolfold.entrypoints.commands import doctor as examination
 from toolfold.entrypoints.commands.options import config_of, config_of_run, written_options
@@ -29,7 +29,6 @@ from toolfold.execution.runtime import SessionRequest
 from toolfold.journal.journal import Journal, journal_of
 from toolfold.journal.replay import DoubtDecision
 from toolfold.journal.runs import TERMINAL, Origin
-from toolfold.memory.memories import Memories
 
 _T = TypeVar("_T")
 
@@ -109,7 +108,7 @@ def mcp(arguments: Namespace) -> int:
     arguments.set += [f"{name}={value}" for name, value in flags.items() if value is not None]
     config = config_of(arguments)
     if config.settings.tools != "code":
-        return with_running(running_memories(config), partial(_serve_memory, config))
+        return with_running(running_stores(config), partial(_serve_memory, config))
 
     async def action(app: App) -> int:
         await serve_stdio(app)
@@ -118,8 +117,8 @@ def mcp(arguments: Namespace) -> int:
     return with_app(config, action)
 
 
-async def _serve_memory(config: Config, memories: Memories) -> int:
-    await serve_memory(memories, config)
+async def _serve_memory(config: Config, stores: Stores) -> int:
+    await serve_memory(stores, config)
     return 0
 
 

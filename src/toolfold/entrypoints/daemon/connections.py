@@ -198,9 +198,9 @@ class ConnectionServer:
     async def _serve_memory(
         self, config: Config, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
     ) -> None:
-        make = partial(make_memory_server, self._shared.memories, config)
+        make = partial(make_memory_server, self._shared.stores, config, client=client.id)
         self._background.start_soon(save_manifest, config, make, hello)
-        call = graph_call(self._shared.memories, config)
+        call = graph_call(self._shared.stores, config, client=client.id)
         await self._serve_mcp(make(), client, lines, call=call)
 
     async def _serve_mcp(

@@ -1,7 +1,7 @@
 """Memory alone as an MCP server, for clients that want nothing else."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -12,17 +12,19 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
-from toolfold.app import guest_place
+from toolfold.app import Stores, memory_border
 from toolfold.config.config import Config
 from toolfold.entrypoints.mcp.lines import CallTool
 from toolfold.entrypoints.mcp.progress import ProgressReporter
 from toolfold.errors import NotFound, ToolfoldError
+from toolfold.execution.access import Verb
+from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
 from toolfold.memory.forms import as_text
 from toolfold.memory.graph import tools as graph_tools
-from toolfold.memory.memories import Memories, RequestContext
-from toolfold.memory.verbs import VERBS, Verb
+from toolfold.memory.verbs import VERBS
+from toolfold.memory.verbs import Verb as MemoryVerb
 from toolfold.relay.surface import load_surface
 
 _log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ def memory_tools() -> list[JsonObject]:
     return [_tool(verb) for verb in VERBS.values() if verb.is_tool]
 
 
-def _tool(verb: Verb) -> JsonObject:
+def _tool(verb: MemoryVerb) -> JsonObject:
     hints: JsonObject = {"readOnlyHint": verb.effect == "reads"}
     if verb.effect != "reads":
         hints["destructiveHint"] = verb.effect in {"removes", "destroys"}
@@ -48,12 +50,33 @@ def _tool(verb: Verb) -> JsonObject:
     }
 
 
-def make_memory_server(memories: Memories, config: Config) -> Server[Any]:
+class MemoryDoor:
+    """Lets one client reach memory, and nothing else."""
+
+    def __init__(self, stores: Stores, config: Config, client: str = "") -> None:
+        self._border, self._reach = memory_border(config, stores)
+        self._origin = Origin(client=client, project=str(config.project or config.start_directory))
+
+    async def call(
+        self, path: str, arguments: Mapping[str, Any], *, form: Callable[[Any], Any], **options: Any
+    ) -> Any:
+        """Call a verb; `form` makes of its answer what the client gets.
+
+        Raises:
+            ToolfoldError: A rule forbids it, or it failed.
+        """
+        access = Verb(self._reach, path, dict(arguments), form=form, **options)
+        code = f"# The client called {path}."
+        return await self._border.single(access, self._origin, "memory", code=code)
+
+
+def make_memory_server(stores: Stores, config: Config, *, client: str = "") -> Server[Any]:
     """Return the server of the tools that `config` asks for, in its namespace."""
     kind = config.settings.tools
     surface = load_surface(kind)
     tools = [types.Tool.model_validate(each) for each in surface["tools"]]
-    answer = partial(_ANSWERS[kind], memories, guest_place(config))
+    door = MemoryDoor(stores, config, client)
+    answer = partial(_ANSWERS[kind], door)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
@@ -72,11 +95,11 @@ def make_memory_server(memories: Memories, config: Config) -> Server[Any]:
         version=__version__,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        **(_graph_resources(memories, guest_place(config), surface) if kind == "graph" else {}),
+        **(_graph_resources(door, surface) if kind == "graph" else {}),
     )
 
 
-def graph_call(memories: Memories, config: Config) -> CallTool | None:
+def graph_call(stores: Stores, config: Config, *, client: str = "") -> CallTool | None:
     """Return what calls the tools of the graph, if that is what clients are to see.
 
     Graphs are read whole, and may be large, so answers are passed on as they are.
@@ -84,16 +107,20 @@ def graph_call(memories: Memories, config: Config) -> CallTool | None:
     if config.settings.tools != "graph":
         return None
 
+    door = MemoryDoor(stores, config, client)
+
     async def call(name: str, arguments: Any) -> str:
-        graph = (await memories.services(guest_place(config))).graph
-        return await graph_tools.call_as_json(graph, name, arguments)
+        if name not in graph_tools.TOOLS:
+            return graph_tools.unknown_as_json(name)
+        answer: str = await door.call(
+            f"graph.{name}", arguments or {}, form=_as_it_is, verbatim=graph_tools.call_as_json
+        )
+        return answer
 
     return call
 
 
-def _graph_resources(
-    memories: Memories, request_context: RequestContext, surface: dict[str, Any]
-) -> dict[str, Any]:
+def _graph_resources(door: MemoryDoor, surface: dict[str, Any]) -> dict[str, Any]:
     """Return what answers for the one resource of the graph: all of it."""
     resources = [types.Resource.model_validate(each) for each in surface["resources"]]
 
@@ -108,8 +135,12 @@ def _graph_resources(
     ) -> types.ReadResourceResult:
         if str(params.uri) != graph_tools.RESOURCE:
             raise MCPError(types.INVALID_PARAMS, f"Resource {params.uri} not found")
-        graph = (await memories.services(request_context)).graph
-        found = await graph_tools.call(graph, "read_graph", {})
+        try:
+            found = await door.call(
+                "graph.read_graph", {}, form=_as_it_is, verbatim=graph_tools.call
+            )
+        except ToolfoldError as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         contents = types.TextResourceContents(
             uri=params.uri, mime_type="application/json", text=found.text
         )
@@ -122,19 +153,15 @@ def _graph_resources(
     }
 
 
-async def serve_memory(memories: Memories, config: Config) -> None:
+async def serve_memory(stores: Stores, config: Config) -> None:
     """Serve until the client closes our standard input."""
-    server = make_memory_server(memories, config)
+    server = make_memory_server(stores, config)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 async def _answer_notes(
-    memories: Memories,
-    request_context: RequestContext,
-    context: Any,
-    name: str,
-    arguments: Mapping[str, Any],
+    door: MemoryDoor, context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     verb = name.removeprefix(_PREFIX)
     known = [each.name for each in VERBS.values() if each.is_tool]
@@ -148,24 +175,27 @@ async def _answer_notes(
             # Clients want a number that only grows, and there may be several things to be done.
             progress.note(next(steps), None, f"{what} {done} of {total}".strip())
 
-        value = await memories.call(request_context, f"memory.{verb}", arguments, progress=report)
-    return _text(as_text(value))
+        text = await door.call(f"memory.{verb}", arguments, form=as_text, progress=report)
+    return _text(text)
 
 
 async def _answer_graph(
-    memories: Memories,
-    request_context: RequestContext,
-    _context: Any,
-    name: str,
-    arguments: Mapping[str, Any],
+    door: MemoryDoor, _context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
-    graph = (await memories.services(request_context)).graph
-    answer = await graph_tools.call(graph, name, arguments)
+    if name in graph_tools.TOOLS:
+        path, verbatim = f"graph.{name}", graph_tools.call
+        answer = await door.call(path, arguments, form=_as_it_is, verbatim=verbatim)
+    else:
+        answer = graph_tools.unknown(name)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text)],
         structured_content=answer.structured,
         is_error=answer.is_error,
     )
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer
 
 
 def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:

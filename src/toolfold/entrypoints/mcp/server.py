@@ -19,6 +19,7 @@ from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, open_
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
+from toolfold.execution.access import ForwardedCall
 from toolfold.execution.background import BackgroundRun
 from toolfold.execution.calls import OnRunProgress
 from toolfold.execution.report import RunReport
@@ -91,9 +92,8 @@ class _Surface:
         pinned = await self._pinned()
         if name not in pinned:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
-        origin = await self._origin(context)
-        call = partial(self._app.pinned.call, pinned[name], arguments, origin=origin)
-        return await broker.attend(context, params, lambda ask, _progress: call(ask=ask))
+        call = partial(self._call_pinned, await self._origin(context), pinned[name], arguments)
+        return await broker.attend(context, params, lambda ask, _progress: call(ask))
 
     def name_of(self, context: Any) -> str:
         """Return under which name the journal knows the client."""
@@ -153,6 +153,25 @@ class _Surface:
         if isinstance(result, BackgroundRun):
             return _text(await self._going_text(result))
         return _reply(result)
+
+    async def _call_pinned(
+        self, origin: Origin, tool: Tool, arguments: JsonObject, ask: Elicitor | None
+    ) -> types.CallToolResult:
+        """Return what the server answered, or a result that says why there is no answer."""
+        app = self._app
+        access = ForwardedCall(app.reach, tool, arguments)
+        try:
+            return await app.border.single(
+                access,
+                origin,
+                "mcp",
+                code=f"# The client called {tool.path}, which is pinned.",
+                ask=ask,
+                shown=_text_of,
+                on_end=lambda run: run.offer(app.catalog.definitions, shown=origin.shown),
+            )
+        except ToolfoldError as error:
+            return access.result or _text(str(error), is_error=True)
 
     async def _going_text(self, run: BackgroundRun) -> str:
         """Say that a run goes on, or what it waits for."""
@@ -243,6 +262,10 @@ def _reply(result: RunReport) -> types.CallToolResult:
     ]
     text = types.TextContent(type="text", text=result.text)
     return types.CallToolResult(content=[text, *images], is_error=not result.success)
+
+
+def _text_of(result: types.CallToolResult) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
 
 
 def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -1,16 +1,15 @@
 """The workspace: which files there are, and slices of them."""
 
-import base64
-import errno
-from typing import Any, Final
+from typing import Final
 
-import anyio.to_thread
-from anyio.from_thread import check_cancelled
-
-from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
-from toolfold.errors import BadInput, NotFound
-from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.verbs import ROOT, WorkspaceVerbs, inner_path
+from toolfold.entrypoints.rest.operations import (
+    Operation,
+    RestRequest,
+    call_verb,
+    closed_object,
+    whole_object,
+)
+from toolfold.jsontypes import Json, JsonObject, plain
 
 _MAX_BYTES: Final = 5_000_000
 _TEXT: Final[JsonObject] = {"type": "string"}
@@ -57,28 +56,10 @@ def file_operations() -> list[Operation]:
 
 
 async def _list(request: RestRequest, arguments: JsonObject) -> Json:
-    verbs = WorkspaceVerbs(request.app.workspace, max_chars=_MAX_BYTES, check=check_cancelled)
     pattern: JsonObject = {"pattern": str(arguments.get("pattern", "*"))}
-    return {"files": await anyio.to_thread.run_sync(verbs.call, "list", pattern)}
+    return {"files": await call_verb(request, "workspace.list", pattern, form=plain)}
 
 
 async def _read(request: RestRequest, arguments: JsonObject) -> Json:
-    given: Any = arguments
-    path, offset = inner_path(given["path"]), given.get("offset", 0)
-    size = given.get("size", 1_000_000)
-    workspace = request.app.workspace
-
-    def read() -> Json:
-        content = workspace.read(path, offset, size)
-        return {
-            "path": f"{ROOT}/{path}",
-            "bytes": workspace.stat(path).size,
-            "offset": offset,
-            "base64": base64.b64encode(content).decode(),
-        }
-
-    try:
-        return await anyio.to_thread.run_sync(read)
-    except OSError as error:
-        kind = NotFound if error.errno in {errno.ENOENT, errno.ENOTDIR} else BadInput
-        raise kind(f"{error.strerror}: {error.filename}.") from error
+    given: JsonObject = {"offset": 0, "size": 1_000_000, **arguments}
+    return await call_verb(request, "workspace.read", given, form=plain, as_bytes=True)

@@ -7,8 +7,9 @@ from typing import Any, Final, TypeAlias
 from starlette.responses import Response
 
 from toolfold.app import App
+from toolfold.execution.access import Verb
 from toolfold.journal.runs import Origin
-from toolfold.jsontypes import JsonObject
+from toolfold.jsontypes import Json, JsonObject
 
 JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream"
@@ -75,6 +76,25 @@ class Operation:
     def has_body(self) -> bool:
         """Whether arguments come in the body."""
         return self.method in {"POST", "PATCH", "PUT"}
+
+
+async def call_verb(
+    request: RestRequest,
+    path: str,
+    arguments: JsonObject,
+    *,
+    form: Callable[[Any], Json],
+    **options: Any,
+) -> Json:
+    """Call what is built in, for whoever asks; `form` makes JSON of its answer.
+
+    Raises:
+        ToolfoldError: A rule forbids it, or it failed.
+    """
+    access = Verb(request.app.reach, path, arguments, form=form, **options)
+    code = f"# A client called {path} over REST."
+    answer: Json = await request.app.border.single(access, request.origin, "rest", code=code)
+    return answer
 
 
 def closed_object(properties: JsonObject, *, required: tuple[str, ...] = ()) -> JsonObject:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolfold.catalog.answers import Answer, Blob, LargeAnswer, Redact
-from toolfold.catalog.binding import bind
+from toolfold.catalog.answers import Blob, LargeAnswer, Redact
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,
@@ -15,13 +14,13 @@ from toolfold.entrypoints.rest.operations import (
     whole_object,
 )
 from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
-from toolfold.errors import NotFound, ToolfoldError
+from toolfold.errors import NotFound
+from toolfold.execution.access import ToolCall
 from toolfold.execution.artifacts import RunArtifacts, redact_blob
 from toolfold.execution.overflow import render
-from toolfold.execution.trust.guard import facts_of, is_denied, refuse_denied
-from toolfold.execution.trust.privacy_border import PrivacyBorder
-from toolfold.journal.run_writer import JournaledCall, JournaledRun
+from toolfold.execution.trust.guard import is_denied
 from toolfold.jsontypes import Json, JsonObject, plain
+from toolfold.workspace.workspace import Workspace
 
 _Seen = tuple[int, frozenset[str]]
 """A catalog, and what of it a client does not see."""
@@ -171,61 +170,26 @@ async def _describe(request: RestRequest, arguments: JsonObject) -> Json:
 async def _execute(request: RestRequest, arguments: JsonObject) -> Json:
     tool = await _tool(request, arguments)
     given: Any = arguments.get("arguments", {})
-    journal = request.app.shared.journal
-    trouble: ToolfoldError | None = None
-    result: Json = None
-    code = f"# A client called {tool.path} over REST."
-    with journal.begin(request.origin, code, kind="request") as run:
-        call = _Call(request, run)
-        try:
-            result = await call.answer(tool, given)
-        except ToolfoldError as error:
-            trouble = error
-        reply = render(result) if trouble is None else str(trouble)
-        run.end(failure=None if trouble is None else "error", reply=reply)
-    if trouble is not None:
-        raise trouble
-    return {"run_id": run.id, "result": result, "blobs": call.blobs}
+    app, kept = request.app, _Kept(request.app.workspace, request.app.shared.journal.new_id())
+    result = await app.border.single(
+        ToolCall(app.reach, tool, (), given, keep=kept, settle=kept.settle),
+        request.origin,
+        "rest",
+        code=f"# A client called {tool.path} over REST.",
+        run_id=kept.run_id,
+        shown=render,
+    )
+    return {"run_id": kept.run_id, "result": plain(result), "blobs": kept.blobs}
 
 
-class _Call:
-    """One call, as it happens. Images and binaries come beside its result."""
+class _Kept:
+    """Takes what is no value. Images and binaries come beside the result."""
 
-    def __init__(self, request: RestRequest, run: JournaledRun) -> None:
-        app = request.app
-        self._rules, self._client = app.rules, request.client
-        self._catalog = app.catalog
-        self._artifacts = RunArtifacts(app.workspace, run.id)
-        self._privacy_border = PrivacyBorder(app.privacy)
-        self._run = run
-        self._taken: dict[str, tuple[Blob, Redact | None]] = {}
+    def __init__(self, workspace: Workspace, run_id: str) -> None:
+        self.run_id = run_id
         self.blobs: JsonObject = {}
-
-    async def answer(self, tool: Tool, given: JsonObject) -> Json:
-        """Return what the tool answers."""
-        with self._run.call(tool.path, given) as journaled:
-            journaled.arguments = bind(tool, (), given)
-            journaled.answer = await self._answer(tool, journaled)
-        return plain(journaled.answer)
-
-    async def _answer(self, tool: Tool, journaled: JournaledCall) -> Json:
-        privacy_border, server = self._privacy_border, tool.server
-        outgoing = await privacy_border.reveal(server, tool.path, journaled.arguments)
-        refuse_denied(self._rules, facts_of(tool), outgoing.arguments, self._client)
-        journaled.reveal(server, outgoing.kinds)
-        async with privacy_border.errors(server, outgoing):
-            answer = await self._catalog.call(
-                tool,
-                outgoing.arguments,
-                keep=privacy_border.keep(server, self, outgoing),
-                on_wait=lambda _why, _seconds: None,
-            )
-            for name, taken in self._taken.items():
-                blob = await redact_blob(*taken)
-                self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
-        value = await privacy_border.conceal(server, answer.value, answer.size, sent=outgoing)
-        self._catalog.observe(tool, Answer(value, answer.size))
-        return value
+        self._artifacts = RunArtifacts(workspace, run_id)
+        self._taken: dict[str, tuple[Blob, Redact | None]] = {}
 
     async def large(self, tool: Tool, answer: LargeAnswer) -> Json:
         """Have a file made of what is too large; it can be fetched by its path."""
@@ -236,6 +200,12 @@ class _Call:
         name = f"{blob.mime_type.partition('/')[0]}_{len(self._taken) + 1}"
         self._taken[name] = blob, cover
         return {"blob": name, "mime_type": blob.mime_type, "bytes": blob.size_bytes}
+
+    async def settle(self) -> None:
+        """Have what was taken ready for the answer, concealed where that must be."""
+        for name, taken in self._taken.items():
+            blob = await redact_blob(*taken)
+            self.blobs[name] = {"mime_type": blob.mime_type, "base64": blob.base64}
 
 
 async def _tool(request: RestRequest, arguments: JsonObject) -> Tool:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from toolfold.app import guest_place
 from toolfold.entrypoints.rest.operations import (
     Operation,
     RestRequest,
+    call_verb,
     closed_object,
     page_of,
     paging,
@@ -123,8 +123,7 @@ def _page(name: str, items: list[Json], total: int, offset: int) -> Json:
 
 async def _call(request: RestRequest, verb_path: str, arguments: JsonObject) -> Json:
     """Call a verb as guest code would: only files that the user allows are read."""
-    place = guest_place(request.app.config)
-    return as_json(await request.app.shared.memories.call(place, verb_path, arguments))
+    return await call_verb(request, verb_path, arguments, form=as_json)
 
 
 def _taken(method: str, verb_path: str, path: str) -> JsonObject:

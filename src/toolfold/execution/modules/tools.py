@@ -8,10 +8,8 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 
-from toolfold.catalog.answers import Blob
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.offers import Offers
-from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.search.discovery import SearchResult
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.tool import Tool
@@ -206,20 +204,6 @@ class DiscoveryModule:
             for entry in _entries(offers)
         ]
 
-    async def read(
-        self, arguments: JsonObject, *, keep: Callable[[Blob], Json], ask: Elicitor | None
-    ) -> Json:
-        """Return what a resource holds: text as it is, and for what is binary a reference.
-
-        Raises:
-            NotFound: There is no such server.
-            UpstreamError: The server failed.
-        """
-        server, uri = str(arguments["server"]), str(arguments["uri"])
-        result = await self._catalog.offered.read(server, uri, ask=ask)
-        values = [_contents(each, keep) for each in result.contents]
-        return values[0] if len(values) == 1 else values
-
     def _missing(self) -> list[str]:
         """Name the servers whose tools could not be searched."""
         return [
@@ -256,15 +240,6 @@ def _described(item: types.Resource | types.ResourceTemplate) -> dict[str, Json]
         "mime_type": item.mime_type,
         "description": (item.description or "")[:_MAX_DESCRIPTION_CHARS],
     }
-
-
-def _contents(
-    contents: types.TextResourceContents | types.BlobResourceContents, keep: Callable[[Blob], Json]
-) -> Json:
-    if isinstance(contents, types.TextResourceContents):
-        return contents.text
-    mime_type = contents.mime_type or "application/octet-stream"
-    return keep(Blob(mime_type=mime_type, base64=contents.blob))
 
 
 def _arguments(call: GuestCall, names: tuple[str, ...], *, required: int = 1) -> dict[str, Json]:

@@ -4,7 +4,8 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -40,7 +41,7 @@ from toolfold.journal.decisions import DecidedAction as DecidedAction
 from toolfold.journal.decisions import DecisionEvent
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
-from toolfold.policy.decide import Decision, Policy, Ruling, ToolFacts, decide, is_always_denied
+from toolfold.policy.decide import Decision, Policy, Ruling, ToolFacts, is_always_denied
 from toolfold.policy.files import PolicyFiles
 from toolfold.policy.rules import BUILTIN, Action
 
@@ -114,19 +115,27 @@ class CallGuard:
         approvals: Approvals,
         run: RunFacts,
         on_decide: Callable[[DecisionEvent], None] = lambda _decided: None,
+        *,
+        counts: Counter[str] | None = None,
+        may_wait: bool = True,
     ) -> None:
+        """Decide by `policy`; where `counts` are given, calls count on from there.
+
+        Where a run may not wait for an approval, what nobody can be asked about now is refused.
+        """
         self._on_decide = on_decide
         self.ask: Elicitor | None = None
         self.tier: Tier = "monty"
         self.clock: PausableClock | None = None
         self.waiting: WaitingRuns | None = None
-        self.under_way: Callable[[], int] = lambda: 0
         self.on_wait: Callable[[str], None] = lambda _text: None
         self._policy = policy
         self._approvals = approvals
         self._run = run
         self._rulings: dict[ToolFacts, Ruling] = {}
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter() if counts is None else counts
+        self._may_wait = may_wait
+        self._under_way = 0
         self._made: Counter[str] = Counter()
         self._tools: dict[str, _AskedTool] = {}
         self._is_freezing = False
@@ -162,6 +171,15 @@ class CallGuard:
         elif decision.rule is not None and decision.rule.origin != BUILTIN[0].origin:
             note("allow")
         self._made[tool.name] += 1
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Count a call as under way for the length of a context: no run is frozen meanwhile."""
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
 
     async def foresee(self, tool: ToolFacts, sent: JsonObject, *, tainted: str = "") -> bool:
         """Return whether the user would be asked about a call that is not made.
@@ -314,6 +332,8 @@ class CallGuard:
 
     async def _wait_outside(self, wanted: ApprovalRequest) -> Approval:
         """Have it decided elsewhere: frozen, or, where that cannot be, waiting as it is."""
+        if not self._may_wait:
+            raise NeedsApproval(_unasked(wanted))
         if self.tier == "monty" or self.clock is None or self.waiting is None:
             raise NeedsApproval(waiting_text(await self._freeze(wanted)))
         try:
@@ -328,7 +348,7 @@ class CallGuard:
         self._is_freezing = True
         try:
             with anyio.move_on_after(_SETTLING_S):
-                while self.under_way():  # noqa: ASYNC110
+                while self._under_way:  # noqa: ASYNC110
                     await anyio.sleep(_GATHER_S)
             return await anyio.to_thread.run_sync(self._approvals.ask, wanted)
         except BaseException:
@@ -391,6 +411,13 @@ def _denied(tool: ToolFacts, decision: Decision) -> Denied:
     )
 
 
+def _unasked(wanted: ApprovalRequest) -> str:
+    return (
+        f"{wanted.tool} was not called: it needs the user's approval, {wanted.rule}, and nobody "
+        "can be asked here. Call it in execute_code, where the run waits for the answer."
+    )
+
+
 def _is_over(approval: Approval) -> bool:
     return approval.expires_at < time.time()
 
@@ -406,21 +433,3 @@ def is_denied(rules: PolicyFiles, tool: Tool, client: str = "") -> bool:
         return is_always_denied(rules.policy(client), facts_of(tool))
     except ConfigError:  # said where anything is called
         return False
-
-
-def refuse_denied(rules: PolicyFiles, tool: ToolFacts, sent: JsonObject, client: str) -> None:
-    """Refuse what a rule forbids to those who call a tool by itself, or read a resource.
-
-    What rules ask about is asked by them: a client that shows the tool to its model, or a program
-    that names it. Of the holder of a key it is refused.
-
-    Raises:
-        Denied: It is forbidden, or the rules cannot be read.
-    """
-    try:
-        decision = decide(rules.policy(client), tool, sent)
-    except ConfigError as error:
-        raise Denied(f"{tool.name} was not called. {error}") from error
-    is_asked = decision.action is Action.ASK and client.startswith("key:")
-    if decision.action is Action.DENY or is_asked:
-        raise Denied(f"{tool.name} was not called: a rule forbids it, {decision.why}.")

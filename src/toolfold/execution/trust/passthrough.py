@@ -1,7 +1,7 @@
 """What clients ask of upstreams by themselves, concealed in the form that MCP has for it."""
 
 import json
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import mcp_types as types
 
@@ -11,8 +11,10 @@ from toolfold.execution.artifacts import redact_blob
 from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder
 from toolfold.jsontypes import Json, JsonObject
 
+ItemT = TypeVar("ItemT", types.Prompt, types.Resource, types.ResourceTemplate)
+
 _LONG: Final = 1 << 20  # of what nobody has measured
-_NAMES: Final = ("uri", "name", "title", "description", "mime_type")
+_NAMES: Final = ("uri", "uri_template", "name", "title", "description", "mime_type")
 
 
 class PassthroughBorder:
@@ -60,10 +62,17 @@ class PassthroughBorder:
         meta = await self._value(result.meta, _LONG)
         return result.model_copy(update={"completion": completion, "meta": meta})
 
-    async def item(self, listed: types.Resource) -> types.Resource:
-        """Conceal what is listed of a resource."""
-        item: types.Resource = await self._named(listed, _NAMES)
-        return item
+    async def item(self, listed: ItemT) -> ItemT:
+        """Conceal what is listed of a prompt, a resource or a template."""
+        item: Any = await self._named(listed, _NAMES)
+        if isinstance(item, types.Prompt) and item.arguments:
+            said = [
+                each.model_copy(update={"description": await self._value(each.description)})
+                for each in item.arguments
+            ]
+            item = item.model_copy(update={"arguments": said})
+        concealed: ItemT = item
+        return concealed
 
     async def _block(self, block: Any) -> Any:
         block = block.model_copy(update={"meta": await self._value(block.meta, _LONG)})

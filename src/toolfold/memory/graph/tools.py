@@ -65,9 +65,19 @@ async def call_as_json(graph: Graph, tool: str, arguments: Mapping[str, Json] | 
     return _result(answer.text, json.dumps(answer.structured))
 
 
+def unknown(tool: str) -> GraphAnswer:
+    """Return what a tool that is none of the nine answers."""
+    return _failed(f"{_INVALID} Tool {tool} not found")
+
+
+def unknown_as_json(tool: str) -> str:
+    """Return the same as the result of `tools/call`."""
+    return f'{_content(unknown(tool).text)},"isError":true}}'
+
+
 def _fault(tool: str, arguments: Mapping[str, Json]) -> GraphAnswer | None:
     if tool not in ARGUMENTS:
-        return _failed(f"{_INVALID} Tool {tool} not found")
+        return unknown(tool)
     try:
         check(tool, arguments)
     except BadInput as error:

@@ -1,0 +1,277 @@
+"""The border: every effect on an upstream or on a store of ours passes `Border.cross`.
+
+Doors translate, and nothing else: they say what is to be done (an `Access`) and for whom (a
+`CallContext`), and get what came of it in the form that they asked for.
+"""
+
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import anyio
+
+from toolfold.catalog.questions import Elicitor
+from toolfold.errors import BadCall, ConfigError, Denied, RunError, ToolfoldError, UpstreamError
+from toolfold.execution.access import Access
+from toolfold.execution.context import CallContext, Door
+from toolfold.execution.trust.approvals import Approvals
+from toolfold.execution.trust.guard import CallGuard, RunFacts, facts_of_offer
+from toolfold.execution.trust.passthrough import ItemT, PassthroughBorder
+from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder, PrivacyRules
+from toolfold.execution.trust.taint import SessionTaints, Taint, TaintTracker
+from toolfold.journal.journal import Journal
+from toolfold.journal.replay import Answered, Replay
+from toolfold.journal.run_writer import JournaledCall, JournaledRun
+from toolfold.journal.runs import Origin, RunKind
+from toolfold.policy.decide import Policy, ToolFacts, is_always_denied
+from toolfold.policy.files import PolicyFiles
+from toolfold.policy.rules import Action, Rule
+
+T = TypeVar("T")
+
+KINDS: Final[dict[Door, RunKind]] = {"mcp": "direct", "rest": "request", "memory": "direct"}
+"""What the journal calls the run of a single access, by its door."""
+
+_SILENT_S: Final = 3600.0
+_MAX_TALKS: Final = 500
+_LONG: Final = 1 << 20  # of what nobody has measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Who says what may be done."""
+
+    rules: PolicyFiles
+    approvals: Approvals
+    privacy: PrivacyRules
+    scope: str
+    """The namespace in which the user allows tools for good."""
+
+
+class Border:
+    """Lets through what may pass, as it may be seen, and writes it down."""
+
+    def __init__(self, journal: Journal, trust: Trust) -> None:
+        self._journal = journal
+        self.trust = trust
+        self.taints = SessionTaints(trust.privacy.untrusted)
+        self._talks: OrderedDict[tuple[Door, str], _Talk] = OrderedDict()
+
+    async def cross(self, access: Access[T], context: CallContext) -> T:
+        """Bind, reveal, validate, admit, write the intent, send, conceal, taint, write the call.
+
+        Raises:
+            BadCall: The arguments do not fit; nothing was sent.
+            Denied: A rule forbids it, or the data may not go there; nothing was sent.
+            NeedsApproval: The user must be asked, and cannot be now; nothing was sent.
+            Rejected: The user does not want it; nothing was sent.
+            Unrecorded: It cannot be written down, and changes something; nothing was sent.
+            UpstreamError: The upstream failed.
+        """
+        with context.run.call(access.name, access.given) as call:
+            call.is_reading = bool(access.facts.read_only)
+            call.arguments = access.bind()
+            origin = f"{access.name} (call {call.position})"
+            if context.replay and (answered := replayed(context.replay, call)):
+                context.guard.note_replayed(access.facts.name)
+                answer = access.restored(answered.value)
+            else:
+                sent = await context.privacy_border.reveal(
+                    access.server, access.name, call.arguments
+                )
+                await access.check(sent.arguments)
+                if not await _admitted(access, call, sent, context):
+                    return access.stand_in()
+                call.reveal(access.server, sent.kinds)
+                call.send()
+                answer = await _sent(access, sent, context, origin)
+            call.answer = access.value(answer)
+            await context.taint_tracker.learn(access.server, origin, call.answer, access.size)
+        return answer
+
+    async def single(  # noqa: PLR0913  # what is done, for whom, and who is told
+        self,
+        access: Access[T],
+        origin: Origin,
+        door: Door,
+        *,
+        code: str,
+        run_id: str = "",
+        ask: Elicitor | None = None,
+        shown: Callable[[T], str] = lambda _answer: "",
+        on_end: Callable[[JournaledRun], None] = lambda _run: None,
+    ) -> T:
+        """Do one thing for somebody who has no program: a run of one call, as `cross` does it.
+
+        Raises:
+            ToolfoldError: As `cross`.
+        """
+        answer: T | None = None
+        trouble: ToolfoldError | None = None
+        with self._journal.begin(origin, code, kind=KINDS[door], run_id=run_id) as run:
+            try:
+                answer = await self.cross(access, self._context(origin, door, run, ask))
+            except ToolfoldError as error:
+                trouble = error
+            reply = str(trouble) if trouble else shown(answer)  # type: ignore[arg-type]
+            run.end(failure="error" if trouble else None, reply=reply)
+            on_end(run)
+        if trouble:
+            raise trouble
+        return answer  # type: ignore[return-value]
+
+    def guard(self, policy: Policy, run: RunFacts, journaled: JournaledRun) -> CallGuard:
+        """Return what decides about the calls of a program, by the rules that hold now."""
+        return CallGuard(policy, self.trust.approvals, run, journaled.decide)
+
+    def policy(self, client: str) -> Policy:
+        """Return the rules for a client. Raises ConfigError where they cannot be read."""
+        return self.trust.rules.policy(client)
+
+    def taint_tracker(self, origin: Origin, door: Door) -> TaintTracker:
+        """Return what follows the words of untrusted upstreams for somebody without a program."""
+        return TaintTracker(self._talk(origin, door).taint, self.taints.untrusted)
+
+    def privacy_border(self) -> PrivacyBorder:
+        """Return what conceals and reveals, for one run."""
+        return PrivacyBorder(self.trust.privacy)
+
+    def is_denied(self, facts: ToolFacts, client: str) -> bool:
+        """Whether something can never be done for a client, so that it is not listed."""
+        return is_always_denied(self._closed_or(client), facts)
+
+    def listing(self, origin: Origin, door: Door, verb: str) -> "Listing":
+        """Return what lets the items of one listing pass to somebody."""
+        return Listing(self, origin, door, verb)
+
+    def _context(
+        self, origin: Origin, door: Door, run: JournaledRun, ask: Elicitor | None
+    ) -> CallContext:
+        facts = RunFacts(first=run.id, attempt=run.id, origin=origin, scope=self.trust.scope)
+        guard = CallGuard(
+            self._closed_or(origin.client),
+            self.trust.approvals,
+            facts,
+            run.decide,
+            counts=self._talk(origin, door).counts,
+            may_wait=False,
+        )
+        guard.ask = ask
+        return CallContext(
+            origin=origin,
+            door=door,
+            run=run,
+            guard=guard,
+            privacy_border=self.privacy_border(),
+            taint_tracker=self.taint_tracker(origin, door),
+            ask=ask,
+        )
+
+    def _closed_or(self, client: str) -> Policy:
+        """Return the rules for a client; where they cannot be read, one that denies everything."""
+        try:
+            return self.policy(client)
+        except ConfigError as error:
+            return Policy((Rule(Action.DENY, origin=str(error)),))
+
+    def _talk(self, origin: Origin, door: Door) -> "_Talk":
+        key, now = (door, origin.client), time.monotonic()
+        talk = self._talks.get(key)
+        if talk is None or now - talk.heard_at > _SILENT_S:
+            talk = self._talks[key] = _Talk()
+        talk.heard_at = now
+        self._talks.move_to_end(key)
+        if len(self._talks) > _MAX_TALKS:
+            self._talks.popitem(last=False)
+        return talk
+
+
+class Listing:
+    """Lets through what is listed of prompts and resources, without what can never be had."""
+
+    def __init__(self, border: Border, origin: Origin, door: Door, verb: str) -> None:
+        self._border = border
+        self._client = origin.client
+        self._verb = verb
+        self._privacy_border = border.privacy_border()
+        self._taint_tracker = border.taint_tracker(origin, door)
+        self._denied: dict[str, bool] = {}
+
+    async def item(self, servers: Mapping[str, str], module: str, item: ItemT) -> ItemT | None:
+        """Return an item as it may be seen; None where a rule denies it."""
+        server = servers.get(module, module)
+        if server not in self._denied:
+            facts = facts_of_offer(servers, server, self._verb)
+            self._denied[server] = self._border.is_denied(facts, self._client)
+        if self._denied[server]:
+            return None
+        shown = await PassthroughBorder(self._privacy_border, server).item(item)
+        words = shown.model_dump(mode="json", exclude_none=True)
+        await self._taint_tracker.learn(server, f"{module}.{self._verb}", words, _LONG)
+        return shown
+
+
+@dataclass(slots=True)
+class _Talk:
+    """What counts together for somebody without a program, until they are silent for an hour."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    taint: Taint = field(default_factory=Taint)
+    heard_at: float = 0.0
+
+
+def replayed(replay: Replay, call: JournaledCall) -> Answered | None:
+    """Return how an earlier attempt of the run had the call answered; None if it had not."""
+    try:
+        answered = replay.answer(
+            call.position, call.tool, call.arguments, is_reading=call.is_reading
+        )
+    except ToolfoldError:
+        call.is_replayed = True
+        raise
+    call.is_replayed = answered is not None
+    return answered
+
+
+async def _admitted(
+    access: Access[T], call: JournaledCall, sent: OutgoingArguments, context: CallContext
+) -> bool:
+    """Ask the rules; return whether the call is to be made, or is only rehearsed.
+
+    Of a call that they do not let pass the journal says nothing was done.
+    """
+    facts, dry_run_log = access.facts, context.dry_run_log
+    tainted = await context.taint_tracker.find(call.arguments)
+    try:
+        if dry_run_log is None:
+            await context.guard.admit(
+                facts, call.arguments, call.position, sent=sent.arguments, tainted=tainted
+            )
+            return True
+        is_asked = await context.guard.foresee(facts, sent.arguments, tainted=tainted)
+    except (RunError, anyio.get_cancelled_exc_class()):
+        call.is_replayed = True  # it has not happened, and may yet
+        raise
+    if facts.read_only and not is_asked:
+        return True
+    call.is_replayed = True  # as far as the journal goes: nothing was called
+    dry_run_log.note(facts.name, call.arguments, is_asked=is_asked, has_schema=access.has_schema)
+    return False
+
+
+async def _sent(access: Access[T], sent: OutgoingArguments, context: CallContext, origin: str) -> T:
+    """Send, and conceal what comes back; words of a failure are followed like any answer."""
+    privacy_border = context.privacy_border
+    try:
+        with context.guard.sending():
+            async with privacy_border.errors(access.server, sent):
+                answer = await access.send(sent, context, origin)
+            return await access.conceal(answer, privacy_border, sent)
+    except (BadCall, Denied):  # our own words
+        raise
+    except UpstreamError as error:
+        said = str(error)
+        await context.taint_tracker.learn(access.server, origin, said, len(said))
+        raise
