@@ -325,6 +325,7 @@ def _trust(config: Config, vaults: Vaults) -> Trust:
         approvals=approvals_of(config),
         privacy=PrivacyRules(config, vaults),
         scope=config.namespace,
+        on_failure=config.settings.audit.on_failure,
     )
 
 

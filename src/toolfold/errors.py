@@ -91,6 +91,12 @@ class Denied(UpstreamError):
     code = "denied"
 
 
+class Unrecorded(UpstreamError):
+    """The call cannot be written down, and changes something; nothing was sent."""
+
+    code = "unrecorded"
+
+
 class ToolFailed(UpstreamError):
     """The server answered that the call failed; the message is the server's own."""
 

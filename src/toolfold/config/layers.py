@@ -307,6 +307,11 @@ PORT = SettingKind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = SettingKind(
     '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
 )
+ON_FAILURE = SettingKind(
+    '"refuse" or "continue"',
+    _one_of("refuse", "continue"),
+    lambda value: float(value == "refuse"),
+)
 MODE = SettingKind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value])
 OWN_PAIRS = SettingKind("a table of texts", _take_pairs, _incomparable)
 SANDBOX = SettingKind(

@@ -13,6 +13,7 @@ from toolfold.config.layers import (
     FLAG,
     HOURS,
     MODE,
+    ON_FAILURE,
     OWN_COUNT,
     OWN_FLAG,
     OWN_NAMES,
@@ -133,6 +134,14 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """What holds for the journal: the table `[audit]`."""
+
+    on_failure: str = "refuse"
+    """While it cannot be written, calls that change anything are refused, or `continue`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` says. Each scalar can also come as `TOOLFOLD_<SECTION>_<KEY>`."""
 
@@ -206,6 +215,8 @@ class Settings:
 
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
 
+    audit: AuditSettings = field(default_factory=AuditSettings)
+
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
 
@@ -271,8 +282,9 @@ def settings_schema() -> SettingsSchema:
         ("privacy", name): Setting(kind, getattr(settings.privacy, name))
         for name, kind in PRIVACY_KINDS.items()
     }
+    audit = {("audit", "on_failure"): Setting(ON_FAILURE, settings.audit.on_failure)}
     return SettingsSchema(
-        settings=numbers | surface | memory | hooks | privacy,
+        settings=numbers | surface | memory | hooks | privacy | audit,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -286,6 +298,7 @@ def settings_of(values: Values) -> Settings:
     memory: dict[str, Any] = {}
     hooks: dict[str, Any] = {}
     privacy: dict[str, Any] = {}
+    audit: dict[str, Any] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
@@ -299,6 +312,8 @@ def settings_of(values: Values) -> Settings:
                 hooks[name] = value
             case ("privacy", name):
                 privacy[name] = value
+            case ("audit", name):
+                audit[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
@@ -306,6 +321,7 @@ def settings_of(values: Values) -> Settings:
         memory=MemorySettings(**memory),
         hooks=HookSettings(**hooks),
         privacy=PrivacySettings(**privacy),
+        audit=AuditSettings(**audit),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

@@ -13,7 +13,15 @@ from typing import Final, TypeVar
 import anyio
 
 from toolfold.catalog.questions import Elicitor
-from toolfold.errors import BadCall, ConfigError, Denied, RunError, ToolfoldError, UpstreamError
+from toolfold.errors import (
+    BadCall,
+    ConfigError,
+    Denied,
+    RunError,
+    ToolfoldError,
+    Unrecorded,
+    UpstreamError,
+)
 from toolfold.execution.access import Access
 from toolfold.execution.context import CallContext, Door
 from toolfold.execution.trust.approvals import Approvals
@@ -34,6 +42,8 @@ T = TypeVar("T")
 KINDS: Final[dict[Door, RunKind]] = {"mcp": "direct", "rest": "request", "memory": "direct"}
 """What the journal calls the run of a single access, by its door."""
 
+_HELD_UP_S: Final = 2.0
+_RETRY_S: Final = 0.05
 _SILENT_S: Final = 3600.0
 _MAX_TALKS: Final = 500
 _LONG: Final = 1 << 20  # of what nobody has measured
@@ -48,6 +58,8 @@ class Trust:
     privacy: PrivacyRules
     scope: str
     """The namespace in which the user allows tools for good."""
+    on_failure: str = "refuse"
+    """What becomes of calls that change something while the journal cannot be written."""
 
 
 class Border:
@@ -85,11 +97,31 @@ class Border:
                 if not await _admitted(access, call, sent, context):
                     return access.stand_in()
                 call.reveal(access.server, sent.kinds)
-                call.send()
+                if not call.send() and not call.is_reading:
+                    await self._see_recorded(access.name, context)
                 answer = await _sent(access, sent, context, origin)
             call.answer = access.value(answer)
             await context.taint_tracker.learn(access.server, origin, call.answer, access.size)
         return answer
+
+    async def _see_recorded(self, name: str, context: CallContext) -> None:
+        """Wait a moment for a record that others hold up; without one, change nothing.
+
+        Raises:
+            Unrecorded: It is not on disk, and the user did not say to go on all the same.
+        """
+        if self._journal.is_held_up:
+            with anyio.move_on_after(_HELD_UP_S):
+                while not context.run.catch_up():  # noqa: ASYNC110
+                    await anyio.sleep(_RETRY_S)
+                return
+        if self.trust.on_failure == "continue":
+            context.run.unrecorded += 1
+            return
+        raise Unrecorded(
+            f"{name} was not called: it changes something, and the journal cannot be written "
+            f"({self._journal.trouble}). Make room on the disk; `toolfold doctor` says more."
+        )
 
     async def single(  # noqa: PLR0913  # what is done, for whom, and who is told
         self,

@@ -318,7 +318,8 @@ class Runtime:
         notes: tuple[str, ...],
     ) -> RunReport:
         counts = calls.tally.counts()
-        waits = (*calls.waits, *calls.context.privacy_border.notes, *notes)
+        run = calls.context.run
+        waits = (*calls.waits, *calls.context.privacy_border.notes, *_unrecorded(run), *notes)
         if outcome.failure is not None:
             outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure
@@ -350,6 +351,12 @@ class Runtime:
             times=clock.times,
             tier=tier,
         )
+
+
+def _unrecorded(run: JournaledRun) -> tuple[str, ...]:
+    if not run.unrecorded:
+        return ()
+    return (f"{run.unrecorded} calls that change something went unrecorded (audit.on_failure).",)
 
 
 def _named(failure: GuestFailure) -> GuestFailure:

@@ -26,7 +26,7 @@ from toolfold.journal.ledger_writer import LedgerWriter
 from toolfold.journal.prune import prune
 from toolfold.journal.replay import Recorded, read_recorded
 from toolfold.journal.row_values import decision_row, name_kept, own_number, text_kept
-from toolfold.journal.rows import Row, RowWriter, RunLocation
+from toolfold.journal.rows import Gap, Row, RowWriter, RunLocation
 from toolfold.journal.run_writer import JournaledRun, RunWriter
 from toolfold.journal.runs import (
     ANYWHERE,
@@ -56,6 +56,8 @@ _BEGIN: Final = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+_END_OF_GAP: Final = "INSERT INTO ends SELECT max(number), ?, ?, ?, ?, ? FROM beginnings"
+
 
 class Journal:
     """Writes runs and calls, each row once; only pruning ever touches it again.
@@ -63,7 +65,8 @@ class Journal:
     One per process; several processes may use one file. A row that was written survives `kill -9`
     of the process. When the power fails, the rows of the last moments may be gone.
 
-    Trouble with the file never stops a run. It is logged.
+    Trouble with the file never raises. It is logged, and `JournaledCall.send` tells of it; what was
+    lost is written down as a gap as soon as anything can be.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Journal:
         self._max_bytes = max_bytes
         self._code_bytes = code_bytes
         self._clock = clock
-        self._rows = RowWriter(path, clock=clock)
+        self._rows = RowWriter(path, clock=clock, gap_rows=self._gap_rows)
         self._ledger_writer = LedgerWriter(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
         self._active: set[str] = set()
@@ -168,6 +171,23 @@ class Journal:
         self._active.add(run_id)
         ended = partial(self._active.discard, run_id)
         return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+
+    def _gap_rows(self, gap: Gap, now: float) -> list[tuple[str, tuple[object, ...]]]:
+        """Return the rows of a run that stands for what could not be written."""
+        said = f"# {gap.rows} rows of the journal could not be written: {gap.reason}."
+        begin = (self.new_id(), gap.since, "", "", "", os.getpid(), "gap", *text_kept(said))
+        end = (now, None, *text_kept(""))
+        return [(_BEGIN, (*begin, *ANYWHERE)), (_END_OF_GAP, end)]
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether rows wait for somebody else who has the file."""
+        return self._rows.is_held_up
+
+    @property
+    def trouble(self) -> str:
+        """Why the last row was lost."""
+        return self._rows.trouble
 
     def is_under_way(self, run: Run) -> bool:
         """Whether a run has not ended, and its process works on it still."""

@@ -1,4 +1,4 @@
-"""Write rows to the journal's file. Trouble is logged, and never raised."""
+"""Write rows to the journal's file. Trouble is logged and told, and never raised."""
 
 import logging
 import sqlite3
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from toolfold.config.database import (
     PATIENCE_S,
@@ -25,6 +25,7 @@ from toolfold.journal.runsdb import open_for_writing
 _log = logging.getLogger(__name__)
 
 _MINUTE_S: Final = 60.0
+_GAP_S: Final = 5.0  # a disk that is nearly full takes one row and not the next
 _SHORT_PATIENCE_S: Final = 0.1  # every run of the process waits meanwhile
 _LAST_PATIENCE_S: Final = 1.0
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
@@ -62,6 +63,14 @@ class Row:
         return self.values if self.key is None else (self.key(self.place.number), *self.values)
 
 
+class Gap(NamedTuple):
+    """That rows were lost: since when, how many, and why the last one was."""
+
+    since: float
+    rows: int
+    reason: str
+
+
 class RowWriter:
     """Holds the file open, and another in its place when it is damaged or gone.
 
@@ -69,7 +78,14 @@ class RowWriter:
     count is logged at most once a minute.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float],
+        gap_rows: Callable[["Gap", float], list[tuple[str, tuple[object, ...]]]],
+    ) -> None:
+        self._gap_rows = gap_rows
         self.opened: Opened | None = None
         self._signer: Signer | None = None
         self._path = path
@@ -82,6 +98,8 @@ class RowWriter:
         self._is_doubted = False
         self._is_behind = False
         self._has_ended = False
+        self._gap: Gap | None = None
+        self._gap_at = float("-inf")
 
     def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
         """Open the file; one known to be `damaged` is set aside."""
@@ -131,9 +149,9 @@ class RowWriter:
         self._waiting.append(row)
         self._waiting_bytes += row.size
 
-    def flush(self) -> None:
-        """Write the rows that wait, several of them in one go."""
-        opened = self.opened
+    def flush(self) -> bool:
+        """Write the rows that wait, several of them in one go; tell whether all are written now."""
+        opened, lost = self.opened, self._lost
         is_one = len(self._waiting) > 1 and opened is not None and _begins(opened.connection)
         while self._waiting and self._is_settled(self._waiting[0]):
             self._waiting_bytes -= self._waiting.popleft().size
@@ -142,6 +160,42 @@ class RowWriter:
         if self._has_ended and self.opened is not None:
             self._has_ended = False
             self._seal(self.opened)  # never before what it is about is there for good
+        is_whole = self._lost == lost and not self._waiting
+        if is_whole and self._gap is not None:
+            self._close_gap(self._gap)
+        return is_whole
+
+    @property
+    def _lost(self) -> int:
+        return self._gap.rows if self._gap else 0
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether rows wait for somebody else who has the file."""
+        return bool(self._waiting)
+
+    @property
+    def trouble(self) -> str:
+        """Why the last row was lost."""
+        return self._gap.reason if self._gap else "it is held by another process"
+
+    def _close_gap(self, gap: Gap) -> None:
+        """Write down what is missing, as a run of its own, which is signed like any other."""
+        opened, now = self.opened, self._clock()
+        if opened is None or now - self._gap_at < _GAP_S:
+            return
+        self._gap_at = now
+        try:
+            opened.connection.execute("BEGIN IMMEDIATE")
+            for statement, values in self._gap_rows(gap, now):
+                opened.connection.execute(statement, values)
+            opened.connection.execute("COMMIT")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                opened.connection.execute("ROLLBACK")
+        else:
+            self._gap = None
+            self._seal(opened)
 
     def _commit(self, opened: Opened) -> None:
         try:
@@ -154,6 +208,8 @@ class RowWriter:
     def catch_up(self) -> None:
         """Write the rows that wait, and move the head on if another process was about to."""
         self.flush()
+        if self._gap is not None and not self._waiting:
+            self._close_gap(self._gap)
         if self._is_behind and self.opened is not None:
             self._seal(self.opened)
 
@@ -212,6 +268,8 @@ class RowWriter:
 
     def _miss(self, reason: str) -> None:
         self._missing += 1
+        since = self._gap.since if self._gap else self._clock()
+        self._gap = Gap(since, self._lost + 1, reason)
         self._complain(reason)
 
     def _complain(self, reason: str) -> None:

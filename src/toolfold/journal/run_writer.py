@@ -61,9 +61,9 @@ class RunWriter:
         """Have a row written together with the next one."""
         self._rows.hold(Row(self._place, statement, values, key, statement is _END))
 
-    def flush(self) -> None:
-        """Write the rows that are held."""
-        self._rows.flush()
+    def flush(self) -> bool:
+        """Write the rows that are held; tell whether nothing is lost and nothing waits."""
+        return self._rows.flush()
 
     def count(self, key: Callable[[int], int], part: str, text: str) -> None:
         self._ledger_writer.count(self._place, key, part, text)
@@ -99,6 +99,8 @@ class JournaledRun:
         self._is_resumable = False
         """Whether anything is written that only somebody who goes on with it needs."""
         self._progress_at = float("-inf")
+        self.unrecorded = 0
+        """How many calls were made that could not be written down before."""
 
     def __enter__(self) -> "JournaledRun":
         """Begin nothing: the beginning is written already."""
@@ -138,8 +140,8 @@ class JournaledRun:
             self._progress_at = now
             self._writer.insert(_PROGRESS, (done, total, name_kept(note)), own_number)
 
-    def send(self, call: "JournaledCall") -> None:
-        """Write what must be known of a call before it is made.
+    def send(self, call: "JournaledCall") -> bool:
+        """Write what must be known of a call before it is made; tell whether that is on disk.
 
         Not of one that only reads: it can be made twice without harm.
         """
@@ -148,7 +150,11 @@ class JournaledRun:
             self._is_resumable = True
             arguments, _, sha256 = text_kept(call.arguments_text)
             self._writer.hold(_INTENT, (call.tool, arguments, sha256), call.key)
-        self._writer.flush()
+        return self._writer.flush()
+
+    def catch_up(self) -> bool:
+        """Write what waits; tell whether all of it is on disk."""
+        return self._writer.flush()
 
     def decide(self, decided: DecisionEvent) -> None:
         """Write what was decided about a call; that it may be made, together with the call."""
@@ -287,9 +293,9 @@ class JournaledCall:
         if not self.is_replayed:
             self._run.add(self)
 
-    def send(self) -> None:
-        """Write down that it is about to be made, and all that came before."""
-        self._run.send(self)
+    def send(self) -> bool:
+        """Write down that it is about to be made, and all before; tell whether that is on disk."""
+        return self._run.send(self)
 
     def reveal(self, upstream: str, kinds: Mapping[str, int]) -> None:
         """Write down that it is about to show personal data: how many of each kind, never what."""

@@ -9,9 +9,10 @@ from toolfold.catalog.definitions import DefinitionText
 from toolfold.errors import NotFound
 
 CallOutcome = Literal["ok", "failed", "unknown"]
-RunKind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal"]
+RunKind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal", "gap"]
 """What a run was: guest code; a dry run of that; a pinned tool, called by the model itself; a tool,
-called by a program; notes that a hook put before the model; personal data shown to the user."""
+called by a program; notes that a hook put before the model; personal data shown to the user; what
+could not be written."""
 
 TERMINAL: Final = "cli"
 """The client of runs that a person at a terminal asks for."""

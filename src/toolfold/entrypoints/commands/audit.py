@@ -44,7 +44,7 @@ def verify(arguments: Namespace) -> int:
         print_json(dataclasses.asdict(verified) | {"set_aside": aside})
     else:
         print("\n".join(_verified_lines(verified, aside)))
-    return int(verified.fault is not None or bool(aside))
+    return int(verified.fault is not None or bool(aside) or bool(verified.gaps))
 
 
 def _verified(path: Path, *, is_accepting: bool) -> Verified:
@@ -89,6 +89,8 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
         yield from _fault_lines(verified.fault)
     else:
         yield f"The audit log holds: {verified.entries:,} entries of {verified.runs:,} runs."
+    for gap in verified.gaps:
+        yield f"Something is missing: {shown(gap, max_chars=500)}"
     if verified.pruned or verified.trimmed:
         yield (
             f"Retention has deleted the rows of {verified.pruned:,} entries, "

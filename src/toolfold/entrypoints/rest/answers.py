@@ -26,6 +26,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "upstream_unavailable": 503,
     "login_failed": 503,
     "store": 503,
+    "unrecorded": 503,
     "upstream_timeout": 504,
     "request_timeout": 504,
 }

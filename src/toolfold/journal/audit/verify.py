@@ -2,6 +2,7 @@
 
 import sqlite3
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,6 +89,8 @@ class Verified:
     older: int
     """Runs from before there was an audit log, which have no entries."""
     fault: AuditFault | None
+    gaps: tuple[str, ...] = ()
+    """What could not be written, each with its time."""
 
 
 class _Broken(Exception):
@@ -127,7 +130,24 @@ def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) ->
         trimmed=walk.anchor.seq,
         older=walk.older,
         fault=fault,
+        gaps=_gaps(connection) if fault is None else (),
     )
+
+
+def _gaps(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return what the log says of itself that is missing: its rows have been verified."""
+    rows = connection.execute(
+        "SELECT began_at, ended_at, code FROM beginnings LEFT JOIN ends USING (number)"
+        " WHERE kind = 'gap' ORDER BY number"
+    )
+    return tuple(
+        f"{_time(since)} to {_time(until or since)}: {str(code).removeprefix('# ')}"
+        for since, until, code in rows
+    )
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def read_anchor(connection: sqlite3.Connection, signer: Signer | None = None) -> Anchor | None:
