@@ -120,8 +120,8 @@ class ToolCall(Access[Json]):
     async def send(self, sent: OutgoingArguments, context: CallContext, origin: str) -> Json:
         """Call the tool; what is no value is kept."""
         server = self.server
-        keep = context.following.keep(server, origin, self._keep)
-        keep = context.privacy_border.keep(server, keep, sent)
+        keep = context.taint.keep(server, origin, self._keep)
+        keep = context.privacy.keep(server, keep, sent)
         call = partial(
             self._reach.sender.call,
             self._tool,
@@ -211,8 +211,8 @@ class ResourceValue(Access[Json]):
 
     async def send(self, sent: OutgoingArguments, context: CallContext, origin: str) -> Json:
         """Read it."""
-        keep = context.following.keep(self.server, origin, self._keep)
-        keep = context.privacy_border.keep(self.server, keep, sent)
+        keep = context.taint.keep(self.server, origin, self._keep)
+        keep = context.privacy.keep(self.server, keep, sent)
         server, uri = str(sent.arguments["server"]), str(sent.arguments["uri"])
         result = await self._reach.sender.read(server, uri, ask=context.ask)
         values = [_contents(each, keep.blob) for each in result.contents]

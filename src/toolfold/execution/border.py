@@ -90,9 +90,7 @@ class Border:
                 context.guard.note_replayed(access.facts.name)
                 answer = access.restored(answered.value)
             else:
-                sent = await context.privacy_border.reveal(
-                    access.server, access.name, call.arguments
-                )
+                sent = await context.privacy.reveal(access.server, access.name, call.arguments)
                 await access.check(sent.arguments)
                 if not await _admitted(access, call, sent, context):
                     return access.stand_in()
@@ -101,7 +99,7 @@ class Border:
                     await self._see_recorded(access.name, context)
                 answer = await _sent(access, sent, context, origin)
             call.answer = access.value(answer)
-            await context.taint_tracker.learn(access.server, origin, call.answer, access.size)
+            await context.taint.learn(access.server, origin, call.answer, access.size)
         return answer
 
     async def _see_recorded(self, name: str, context: CallContext) -> None:
@@ -162,11 +160,11 @@ class Border:
         """Return the rules for a client. Raises ConfigError where they cannot be read."""
         return self.trust.rules.policy(client)
 
-    def taint_tracker(self, origin: Origin, door: Door) -> TaintTracker:
+    def taint(self, origin: Origin, door: Door) -> TaintTracker:
         """Return what follows the words of untrusted upstreams for somebody without a program."""
         return TaintTracker(self._talk(origin, door).taint, self.taints.untrusted)
 
-    def privacy_border(self) -> PrivacyBorder:
+    def privacy(self) -> PrivacyBorder:
         """Return what conceals and reveals, for one run."""
         return PrivacyBorder(self.trust.privacy)
 
@@ -196,8 +194,8 @@ class Border:
             door=door,
             run=run,
             guard=guard,
-            privacy_border=self.privacy_border(),
-            taint_tracker=self.taint_tracker(origin, door),
+            privacy=self.privacy(),
+            taint=self.taint(origin, door),
             ask=ask,
         )
 
@@ -227,8 +225,8 @@ class Listing:
         self._border = border
         self._client = origin.client
         self._verb = verb
-        self._privacy_border = border.privacy_border()
-        self._taint_tracker = border.taint_tracker(origin, door)
+        self._privacy_border = border.privacy()
+        self._taint_tracker = border.taint(origin, door)
         self._denied: dict[str, bool] = {}
 
     async def item(self, servers: Mapping[str, str], module: str, item: ItemT) -> ItemT | None:
@@ -275,7 +273,7 @@ async def _admitted(
     Of a call that they do not let pass the journal says nothing was done.
     """
     facts, dry_run_log = access.facts, context.dry_run_log
-    tainted = await context.taint_tracker.find(call.arguments)
+    tainted = await context.taint.find(call.arguments)
     try:
         if dry_run_log is None:
             await context.guard.admit(
@@ -295,7 +293,7 @@ async def _admitted(
 
 async def _sent(access: Access[T], sent: OutgoingArguments, context: CallContext, origin: str) -> T:
     """Send, and conceal what comes back; words of a failure are followed like any answer."""
-    privacy_border = context.privacy_border
+    privacy_border = context.privacy
     try:
         with context.guard.sending():
             async with privacy_border.errors(access.server, sent):
@@ -305,5 +303,5 @@ async def _sent(access: Access[T], sent: OutgoingArguments, context: CallContext
         raise
     except UpstreamError as error:
         said = str(error)
-        await context.taint_tracker.learn(access.server, origin, said, len(said))
+        await context.taint.learn(access.server, origin, said, len(said))
         raise

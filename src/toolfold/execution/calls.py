@@ -175,17 +175,15 @@ class Calls:
                 facts = facts_of_offer(self._catalog.servers, server)
                 if self._border.is_denied(facts, self.context.origin.client):
                     continue
-                listed.append(await self.context.privacy_border.conceal(server, entry, 0))
+                listed.append(await self.context.privacy.conceal(server, entry, 0))
                 words = [value for name, value in entry.items() if name != "server"]
-                await self.context.taint_tracker.learn(server, RESOURCES, words, _LONG)
+                await self.context.taint.learn(server, RESOURCES, words, _LONG)
         return listed
 
     async def _cached(self, call: GuestCall) -> Json:
         """Look up what `cached` has, or keep it. Written down: a resumed run must find the same."""
         if call.function == caching.PUT:
-            return self._caching.put(
-                call, await self.context.taint_tracker.origin_of(list(call.args[1:]))
-            )
+            return self._caching.put(call, await self.context.taint.origin_of(list(call.args[1:])))
         with self._journaled.call(caching.NAME, call.kwargs) as journaled:
             journaled.arguments = caching.arguments(call)
             answered = replayed(self._replay, journaled) if self._replay else None
@@ -197,7 +195,7 @@ class Calls:
             journaled.answer = found
         match found:
             case [value, str() as origin]:
-                await self.context.taint_tracker.learn_again(value, origin, _LONG)
+                await self.context.taint.learn_again(value, origin, _LONG)
         return found
 
     def _note_progress(self, call: GuestCall) -> Json:

@@ -26,8 +26,8 @@ class CallContext:
     run: JournaledRun
     guard: CallGuard
     """What the rules say, compiled for this run."""
-    privacy_border: PrivacyBorder
-    following: TaintTracker
+    privacy: PrivacyBorder
+    taint: TaintTracker
     ask: Elicitor | None = None
     """Puts a question to the person at the client; None where nobody can be asked."""
     dry_run_log: DryRun | None = None

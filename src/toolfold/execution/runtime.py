@@ -259,19 +259,19 @@ class Runtime:
     ) -> Calls:
         sources = [as_people_write(lease.info.bindings.source()), plan.shown]
         taint = self._border.taints.of(lease.info.name, has_state=lease.state is not None)
-        context = CallContext(
+        call_context = CallContext(
             origin=context.origin,
             door="code",
             run=journaled,
             guard=guard,
-            privacy_border=self._border.privacy_border(),
-            taint_tracker=TaintTracker(taint, self._border.taints.untrusted),
+            privacy=self._border.privacy(),
+            taint=TaintTracker(taint, self._border.taints.untrusted),
             dry_run_log=context.dry_run_log,
             replay=context.replay,
         )
         return Calls(
             self._answerers,
-            context,
+            call_context,
             context.on_progress,
             artifacts=artifacts,
             definition_of=partial(definition_in, sources),
@@ -319,7 +319,7 @@ class Runtime:
     ) -> RunReport:
         counts = calls.tally.counts()
         run = calls.context.run
-        waits = (*calls.waits, *calls.context.privacy_border.notes, *_unrecorded(run), *notes)
+        waits = (*calls.waits, *calls.context.privacy.notes, *_unrecorded(run), *notes)
         if outcome.failure is not None:
             outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure
