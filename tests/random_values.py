@@ -1,9 +1,12 @@
 """Random values that fit a JSON Schema, for calling tools that somebody else described."""
 
 import random
+import re
 from typing import Any
 
 _DEEPEST = 4
+_ODD = ["x", "two words", "quote's", "ünï", "line\nbreak"]
+_TEXTS = [*_ODD, "PROJ-12", "PROJ", "12:34", "a1b2", "x" * 40, "a.png", "=1", "SlicerStyleDark1"]
 
 
 def random_arguments(schema: Any, chance: random.Random) -> dict[str, Any]:
@@ -42,15 +45,30 @@ def _of_kind(kind: str, schema: Any, root: Any, chance: random.Random, depth: in
                 random_value(schema.get("items"), root, chance, depth + 1) for _ in range(count)
             ]
         case "integer":
-            return chance.randint(0, 100)
+            low, high = _range(schema)
+            return chance.randint(low, high)
         case "number":
-            return chance.choice([1, 2.5, -3])
+            low, high = _range(schema)
+            return chance.choice([low, (low + high) / 2, high])
         case "boolean":
             return chance.choice([True, False])
         case "null":
             return None
         case _:
-            return chance.choice(["x", "two words", "quote's", "ünï", "line\nbreak"])
+            return _text(schema, chance)
+
+
+def _range(schema: Any) -> tuple[int, int]:
+    low = max(schema.get("minimum", 0), schema.get("exclusiveMinimum", -1) + 1)
+    high = min(schema.get("maximum", low + 100), schema.get("exclusiveMaximum", low + 101) - 1)
+    return int(low), max(int(low), int(high))
+
+
+def _text(schema: Any, chance: random.Random) -> str:
+    pattern = re.compile(schema.get("pattern", ""))
+    least, most = schema.get("minLength", 0), schema.get("maxLength", 1_000)
+    fitting = [each for each in _TEXTS if pattern.search(each) and least <= len(each) <= most]
+    return chance.choice([each for each in fitting if each in _ODD] or fitting)
 
 
 def _object(schema: Any, root: Any, chance: random.Random, depth: int) -> dict[str, Any]:

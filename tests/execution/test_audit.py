@@ -161,13 +161,13 @@ def test_a_call_is_there_for_others_before_it_is_made_unless_it_only_reads(path:
 def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
     prelude = (
         "import sys\nfrom pathlib import Path\nfrom toolfold.journal.journal import Journal\n"
-        "from toolfold.journal.decisions import Decided, Revealed\n"
+        "from toolfold.journal.decisions import DecisionEvent, RevealEvent\n"
         "from toolfold.journal.runs import Origin\n"
         "path, most = Path(sys.argv[1]), int(sys.argv[2])\n"
         "journal = Journal(path, days=30, max_bytes=most, code_bytes=1000)\n"
         "def one_run():\n"
         "    with journal.begin(Origin(), 'code') as run:\n"
-        "        run.reveal(Revealed(position=1, upstream='crm', kind='EMAIL', count=2))\n"
+        "        run.reveal(RevealEvent(position=1, upstream='crm', kind='EMAIL', count=2))\n"
         "        for number in range(5):\n"
         "            with run.call('a.b', {'number': number}) as call:\n"
         "                call.answer = 'x' * 500\n"

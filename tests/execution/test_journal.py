@@ -678,15 +678,17 @@ async def test_a_cancelled_run_has_an_end_and_its_call_is_in_doubt(
     ]
 
 
-async def test_runs_go_on_where_no_journal_can_be_written(
+async def test_runs_that_read_go_on_where_no_journal_can_be_written(
     running: MakeApp, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home.mkdir()
     (home / "data").write_text("This is in the way.")
     async with running(NULL) as toolfold:
-        result = await toolfold.run("import null\nnull.put(value=1)['count']")
+        result = await toolfold.run("import null\nnull.echo(value=1)")
+        refused = await toolfold.run("import null\nnull.put(value=1)['count']")
 
     assert result.value == 1
+    assert "null.put was not called: it changes something" in refused.text
     assert "Runs go on without it." in caplog.text
     assert (home / "data").read_text() == "This is in the way."
 

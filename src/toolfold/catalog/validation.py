@@ -127,6 +127,7 @@ def _counting(kind: Any, steps: _Steps) -> Any:
     branching = {name: counted(kind.VALIDATORS[name]) for name in names if name in kind.VALIDATORS}
     careful = {
         "pattern": _pattern,
+        "enum": _unless_empty(kind.VALIDATORS["enum"]),
         "patternProperties": _skipped,
         "unevaluatedProperties": _skipped,
         "additionalProperties": _unless_patterns(branching["additionalProperties"]),
@@ -141,6 +142,16 @@ def _unless_patterns(keyword: Any) -> Any:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if "patternProperties" not in schema:
             yield from keyword(validator, value, instance, schema)
+
+    return check
+
+
+def _unless_empty(keyword: Any) -> Any:
+    """Take a list without any choice, which servers do write, for none at all."""
+
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if value:
+            yield from keyword(validator, value, instance, schema) or ()
 
     return check
 

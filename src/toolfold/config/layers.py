@@ -27,6 +27,9 @@ class SettingKind(NamedTuple):
     strictness: Callable[[Value], float]
     """The higher, the stricter."""
 
+    tighter: str = ""
+    """Which direction a project may go, in words; none where it has no say."""
+
 
 class Setting(NamedTuple):
     """One setting and the value it has when nobody says anything."""
@@ -276,10 +279,6 @@ def _smallness(value: Value) -> float:
     return -math.inf if value is None or isinstance(value, tuple) else -float(value)
 
 
-def _evenness(_value: Value) -> float:
-    return 0.0
-
-
 def _incomparable(_value: Value) -> float:
     """Return what is never as strict as anything: a project has no say in the matter."""
     return math.nan
@@ -291,12 +290,10 @@ def _truth(value: Value) -> float:
 
 _MODES: Mapping[Value, float] = {"off": -1.0, "": 0.0, "on": 1.0}
 
-COUNT = SettingKind("a whole number above 0", _take_count, _smallness)
-AMOUNT = SettingKind("a number above 0", _take_amount, _smallness)
-STRICT_WHEN_TRUE = SettingKind("true or false", _take_flag, _truth)
-STRICT_WHEN_FALSE = SettingKind("true or false", _take_flag, _smallness)
-FLAG = SettingKind("true or false", _take_flag, _evenness)
-NAMES = SettingKind("a list of names", _take_names, _evenness)
+COUNT = SettingKind("a whole number above 0", _take_count, _smallness, "smaller")
+AMOUNT = SettingKind("a number above 0", _take_amount, _smallness, "smaller")
+STRICT_WHEN_TRUE = SettingKind("true or false", _take_flag, _truth, "true")
+STRICT_WHEN_FALSE = SettingKind("true or false", _take_flag, _smallness, "false")
 OWN_FLAG = SettingKind("true or false", _take_flag, _incomparable)
 OWN_COUNT = SettingKind("a whole number above 0", _take_count, _incomparable)
 OWN_NAMES = SettingKind("a list of names", _take_names, _incomparable)
@@ -305,14 +302,18 @@ WAYS = SettingKind('a list of "daemon", "child" and "server"', _take_ways, _inco
 ADDRESS = SettingKind("the name or address of a host", _take_address, _incomparable)
 PORT = SettingKind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = SettingKind(
-    '"shared" or "session"', _one_of("shared", "session"), lambda value: float(value == "session")
+    '"shared" or "session"',
+    _one_of("shared", "session"),
+    lambda value: float(value == "session"),
+    '"session"',
 )
 ON_FAILURE = SettingKind(
     '"refuse" or "continue"',
     _one_of("refuse", "continue"),
     lambda value: float(value == "refuse"),
+    '"refuse"',
 )
-MODE = SettingKind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value])
+MODE = SettingKind('"on" or "off"', _one_of("on", "off"), lambda value: _MODES[value], '"on"')
 OWN_PAIRS = SettingKind("a table of texts", _take_pairs, _incomparable)
 SANDBOX = SettingKind(
     '"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable

@@ -10,7 +10,6 @@ from toolfold.config.layers import (
     ADDRESS,
     AMOUNT,
     COUNT,
-    FLAG,
     HOURS,
     MODE,
     ON_FAILURE,
@@ -247,7 +246,7 @@ def settings_schema() -> SettingsSchema:
         for key, default in scalars.items()
     }
     surface = {
-        ("search_tools",): Setting(FLAG, settings.search_tools),
+        ("search_tools",): Setting(STRICT_WHEN_FALSE, settings.search_tools),
         ("pinned_tools",): Setting(OWN_NAMES, settings.pinned_tools),
         ("journal_days",): Setting(OWN_COUNT, settings.journal_days),
         ("journal_bytes",): Setting(OWN_COUNT, settings.journal_bytes),
