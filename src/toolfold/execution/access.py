@@ -17,6 +17,7 @@ from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.results import to_answer
 from toolfold.catalog.sending import Sender
+from toolfold.catalog.textrules import OPEN
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import OnWait
 from toolfold.catalog.validation import Schemas
@@ -190,7 +191,7 @@ class ForwardedCall(Access[types.CallToolResult]):
 
     def value(self, answer: types.CallToolResult) -> Any:
         """Return the result as guest code would have it."""
-        return to_answer(self._tool, answer, _described).value
+        return to_answer(self._tool, answer, _described, OPEN)[0].value
 
 
 class ResourceValue(Access[Json]):
