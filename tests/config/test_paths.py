@@ -9,11 +9,11 @@ from toolfold.config.paths import (
     Directories,
     find_project,
     home_of,
-    make_private,
     project_name,
     project_server_file,
 )
 from toolfold.errors import ConfigError
+from toolfold.storage.files import make_private
 
 
 def test_directories_default_to_those_of_the_home() -> None:

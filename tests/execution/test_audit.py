@@ -28,7 +28,6 @@ from audited import (
     tampering,
 )
 
-from toolfold.config import database
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal import runsdb
 from toolfold.journal.audit.chain import read_signer
@@ -36,6 +35,8 @@ from toolfold.journal.audit.head import Head, head_path, last_entry, read_head
 from toolfold.journal.audit.verify import Verified
 from toolfold.journal.decisions import happened
 from toolfold.journal.runs import Origin
+from toolfold.storage import sqlite_file
+from toolfold.storage.migrations import DatabaseSchema
 
 ONE = 1 << 32
 
@@ -302,8 +303,8 @@ def test_pruning_does_not_hide_what_somebody_else_deleted(path: Path) -> None:
 
 def test_runs_from_before_the_log_are_counted(path: Path) -> None:
     path.parent.mkdir()
-    older = database.DatabaseSchema("the journal", 0x746F6C64, runsdb._STEPS[:3])
-    with closing(database.open_for_writing(path, older).connection) as connection:
+    older = DatabaseSchema("the journal", 0x746F6C64, runsdb._STEPS[:3])
+    with closing(sqlite_file.open_for_writing(path, older).connection) as connection:
         for number in (1, 2):
             connection.execute(
                 "INSERT INTO beginnings (id, began_at, client, request, project, process, code,"

@@ -12,7 +12,7 @@ from support import ROOT, Running, test_server, write_config
 
 from toolfold.app import running_app
 from toolfold.config.config import load_config
-from toolfold.execution.skill_tests import SkillTests, test_report
+from toolfold.execution.skill_tests import SkillTests, describe_test
 from toolfold.sandbox.cpython.kernel import missing_walls
 
 NULL = {"null": test_server("null")}
@@ -458,7 +458,7 @@ async def test_the_example_group_works_when_it_is_dropped_in(app: Running, proje
 async def outcome_of_testing(app: Running, name: str) -> str:
     parts = app.app
     tests = SkillTests(parts.library, parts.catalog, parts.tiers, parts.config.settings.limits)
-    return test_report(await tests.test(name), parts.library.find(name))
+    return describe_test(await tests.test(name), parts.library.find(name))
 
 
 async def test_a_skill_is_tested_against_what_was_recorded_without_its_server(

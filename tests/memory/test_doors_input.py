@@ -192,10 +192,10 @@ def test_a_daemon_outlives_whoever_speaks_nonsense_to_it(memory_user: MemoryHome
     daemon = memory_user.daemon()
     code = """
 import os
-from toolfold.relay.client import Asking
+from toolfold.relay.client import DaemonClient
 from toolfold.relay.manifest import base_environ
 world = {"cwd": os.getcwd(), "config": None, "set": [], "environ": base_environ(os.environ)}
-asking = Asking(world, os.environ)
+asking = DaemonClient(world, os.environ)
 for question in (
     {}, {"verb": 5}, {"verb": "memory.search"}, {"verb": "no.such", "arguments": {}},
     {"verb": "memory.search", "arguments": [1]}, {"verb": "memory.__init__", "arguments": {}},

@@ -114,7 +114,8 @@ def kill_in_the_middle(writers: "list[subprocess.Popen[str]]") -> list[str]:
 FORK = """
 import os, signal, sys, threading
 from pathlib import Path
-from toolfold.memory.sqlite.database import Database
+from toolfold.memory.sqlite.schema import SCHEMA
+from toolfold.storage.database import Database
 
 def add(name):
     insert = "INSERT INTO namespaces (name) VALUES (?)"
@@ -128,7 +129,7 @@ def add_many():
         database.write(add(f"parent {number}"))
 
 path = Path(sys.argv[1]) / "memory.db"
-database = Database(path)
+database = Database(path, SCHEMA)
 database.open()
 database.read(names)
 writing = threading.Thread(target=add_many)
@@ -147,7 +148,7 @@ os.read(to_parent[0], 1)
 database.close()  # the last connection of a process empties the log, unless another has one
 os.write(to_child[1], b"1")
 status = os.waitpid(child, 0)[1]
-database = Database(path)
+database = Database(path, SCHEMA)
 database.open()
 print(status, len(database.read(names)), "child" in database.read(names))
 database.close()

@@ -86,7 +86,7 @@ def test_nothing_on_the_disk_says_what_is_concealed_and_only_the_user_reads_it(
 
 
 def test_what_was_acknowledged_survives_being_killed(place: Path) -> None:
-    script = Path(__file__).with_name("keeping.py")
+    script = Path(__file__).with_name("vault_files.py")
     command = [sys.executable, str(script), str(place), "user", "100000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -102,7 +102,7 @@ def test_what_was_acknowledged_survives_being_killed(place: Path) -> None:
 
 
 def test_processes_that_share_a_vault_never_give_a_number_twice(place: Path) -> None:
-    script = Path(__file__).with_name("keeping.py")
+    script = Path(__file__).with_name("vault_files.py")
     processes = [
         subprocess.Popen(
             [sys.executable, str(script), str(place), name, "60"], stdout=subprocess.PIPE, text=True

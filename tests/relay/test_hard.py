@@ -260,10 +260,10 @@ def test_variables_of_the_desktop_and_the_home_are_the_clients(user: User, tmp_p
 
 
 REFUSING = """
-from toolfold.entrypoints.daemon import client_place
+from toolfold.entrypoints.daemon import client_context
 from toolfold.errors import ConfigError
 def load_config(**_): raise ConfigError("an older toolfold does not know this setting")
-client_place.load_config = client_place.variables_named = load_config
+client_context.load_config = client_context.variables_named = load_config
 """
 
 

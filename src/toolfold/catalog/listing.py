@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from toolfold.catalog.tool import ListedTool
-from toolfold.config.files import replace_file
 from toolfold.errors import StoreError
+from toolfold.storage.files import replace_file
 
 
 class ListingCache:

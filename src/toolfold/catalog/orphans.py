@@ -17,7 +17,7 @@ from typing import Final
 
 import anyio
 
-from toolfold.config.files import replace_file
+from toolfold.storage.files import replace_file
 
 _log = logging.getLogger(__name__)
 

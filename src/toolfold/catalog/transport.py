@@ -20,8 +20,8 @@ from toolfold.catalog.large import TOO_LONG, LargeParts
 from toolfold.catalog.messagelines import LineSplitter
 from toolfold.catalog.sse import sse_streams
 from toolfold.catalog.stdio import stdio_streams
-from toolfold.config.paths import make_private
 from toolfold.config.servers import ServerConfig
+from toolfold.storage.files import make_private
 
 _OVERLOADED = frozenset({429, 503})
 _DEFAULT_RETRY_AFTER_S = 1.0

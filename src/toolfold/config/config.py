@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from toolfold.config.caller import current_caller
 from toolfold.config.faults import ConfigFault
-from toolfold.config.files import read_file
 from toolfold.config.gather import gather_from, gather_servers
 from toolfold.config.layers import (
     Layer,
@@ -27,6 +26,7 @@ from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.settings import Settings, settings_of, settings_schema
 from toolfold.errors import ConfigError
 from toolfold.relay.manifest import project_files
+from toolfold.storage.files import read_file
 
 _NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from toolfold.config.faults import ConfigFault
-from toolfold.config.files import read_file
 from toolfold.config.paths import Directories, home_of, locate, project_server_file
 from toolfold.config.serverfile import ServerContext, ServerFile, outline_servers, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.trust import Trust
 from toolfold.errors import ConfigError
+from toolfold.storage.files import read_file
 
 _MAX_SHOWN = 20
 

@@ -36,16 +36,6 @@ class Directories:
         return cls(**{kind: Path(path) for kind, path in found.items()})
 
 
-def make_private(directory: Path) -> None:
-    """Make a directory, and close it to other users (mode 0700) even if it exists already.
-
-    Raises:
-        OSError: It cannot be made, or belongs to someone else.
-    """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    directory.chmod(0o700)
-
-
 def find_project(cwd: Path) -> Path | None:
     """Return the real path of the nearest directory, from `cwd` up, that is a project's root."""
     here = cwd.resolve()

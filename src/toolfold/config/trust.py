@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolfold.config.files import read_file, replace_file
-from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import locate
 from toolfold.errors import ConfigError
+from toolfold.storage.files import read_file, replace_file
+from toolfold.storage.locks import wait_for_lock
 
 
 class Trust:

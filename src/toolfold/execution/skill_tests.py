@@ -164,7 +164,7 @@ def _text(value: Any) -> str:
     return render(value) if isinstance(value, str) else json.dumps(value, indent=1)
 
 
-def test_report(test: SkillTest, skill: Skill) -> str:
+def describe_test(test: SkillTest, skill: Skill) -> str:
     """Return what came of a test, for a person to read."""
     changed = "; the skill has changed since the recording" if test.has_changed else ""
     if not test.differences:

@@ -17,8 +17,6 @@ import anyio
 import anyio.to_thread
 
 from toolfold.config.config import Config
-from toolfold.config.database import is_damage
-from toolfold.config.locks import try_lock
 from toolfold.config.processes import is_alive_since
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.decisions import DECIDE, DecisionEvent
@@ -41,6 +39,8 @@ from toolfold.journal.runs import (
 )
 from toolfold.journal.runsdb import open_for_writing, read_journal
 from toolfold.journal.texts import code_text
+from toolfold.storage.locks import try_lock
+from toolfold.storage.sqlite_file import is_damage
 
 _log = logging.getLogger(__name__)
 

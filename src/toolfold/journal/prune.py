@@ -4,9 +4,9 @@ import sqlite3
 import time
 from typing import Final
 
-from toolfold.config.database import pragma
 from toolfold.journal.runs import CALLS_BITS
 from toolfold.journal.runsdb import RESUMING
+from toolfold.storage.migrations import pragma
 
 _CALLS_AT_ONCE: Final = 50
 _ENTRIES_AT_ONCE: Final = 500

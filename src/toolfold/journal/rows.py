@@ -9,18 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.config.database import (
-    PATIENCE_S,
-    Opened,
-    identity_of,
-    is_busy,
-    is_damage,
-    set_patience,
-)
 from toolfold.errors import StoreError
 from toolfold.journal.audit.chain import Signer, signer_of
 from toolfold.journal.audit.head import advance
 from toolfold.journal.runsdb import open_for_writing
+from toolfold.storage.locks import PATIENCE_S
+from toolfold.storage.sqlite_file import Opened, identity_of, is_busy, is_damage, set_patience
 
 _log = logging.getLogger(__name__)
 

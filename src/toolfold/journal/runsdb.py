@@ -6,11 +6,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeVar
 
-from toolfold.config import database
-from toolfold.config.database import PATIENCE_S, DatabaseSchema, Identity, Opened
 from toolfold.errors import StoreError
 from toolfold.journal.audit.chain import AUDITED, prepare, trigger
 from toolfold.journal.audit.head import SUFFIX
+from toolfold.storage import sqlite_file
+from toolfold.storage.locks import PATIENCE_S
+from toolfold.storage.migrations import DatabaseSchema
+from toolfold.storage.sqlite_file import Identity, Opened
 
 _Read = TypeVar("_Read")
 
@@ -172,13 +174,13 @@ _SCHEMA: Final = DatabaseSchema("the journal", _APPLICATION_ID, _STEPS, prepare,
 def open_for_writing(
     path: Path, *, damaged: Identity | None = None, patience_s: float = PATIENCE_S
 ) -> Opened:
-    """Open the journal; see `database.open_for_writing`."""
-    return database.open_for_writing(path, _SCHEMA, damaged=damaged, patience_s=patience_s)
+    """Open the journal; see `sqlite_file.open_for_writing`."""
+    return sqlite_file.open_for_writing(path, _SCHEMA, damaged=damaged, patience_s=patience_s)
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
-    """Open the journal as it is; see `database.open_for_reading`."""
-    return database.open_for_reading(path, _SCHEMA)
+    """Open the journal as it is; see `sqlite_file.open_for_reading`."""
+    return sqlite_file.open_for_reading(path, _SCHEMA)
 
 
 def read_journal(path: Path, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:

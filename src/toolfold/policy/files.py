@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolfold.config.config import Config
-from toolfold.config.files import read_file
 from toolfold.errors import ConfigError
 from toolfold.policy.decide import Policy
 from toolfold.policy.rules import Rule, read_rules
+from toolfold.storage.files import read_file
 
 NAME: Final = "policy.toml"
 _KEYS: Final = frozenset({"policy", "keys"})

@@ -5,24 +5,34 @@ from pathlib import Path
 from typing import Final
 
 from toolfold.errors import StoreError
+from toolfold.storage.migrations import (
+    DatabaseSchema,
+    ForeignDatabase,
+    NewerDatabase,
+    is_current,
+    migrate,
+)
+from toolfold.storage.sqlite_file import transaction
 
-_APPLICATION_ID: Final = 0x746F6C76
 _PATIENCE_MS: Final = 30_000
 _MAX_FILE_BYTES: Final = 1024 * 1024 * 1024
 _PAGE_BYTES: Final = 4096
 
 # Each step brings a database of the version that is its index to the next.
-_STEPS: Final = (
+SCHEMA: Final = DatabaseSchema(
+    "the file of vaults",
+    0x746F6C76,
     (
-        "CREATE TABLE keys (place TEXT NOT NULL, fingerprint BLOB NOT NULL)",
-        """
+        (
+            "CREATE TABLE keys (place TEXT NOT NULL, fingerprint BLOB NOT NULL)",
+            """
         CREATE TABLE scopes (
             id BLOB PRIMARY KEY,
             base INTEGER NOT NULL,
             used_at REAL NOT NULL
         ) WITHOUT ROWID
         """,
-        """
+            """
         CREATE TABLE pages (
             scope BLOB NOT NULL,
             number INTEGER NOT NULL,
@@ -30,6 +40,7 @@ _STEPS: Final = (
             PRIMARY KEY (scope, number)
         ) WITHOUT ROWID
         """,
+        ),
     ),
 )
 
@@ -52,23 +63,12 @@ def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         StoreError: The file is not ours, or a newer toolfold wrote it.
     """
-
-    def number(name: str) -> int:
-        value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
-        return value
-
-    if (number("application_id"), number("user_version")) == (_APPLICATION_ID, len(_STEPS)):
+    if is_current(connection, SCHEMA):
         return
-    is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if number("application_id") != _APPLICATION_ID and not is_empty:
-        raise StoreError(f"{path} belongs to another program. Move it away.")
-    version = number("user_version")
-    if version > len(_STEPS):
-        raise StoreError(f"{path} was written by a newer toolfold: update this one.")
-    connection.execute("BEGIN IMMEDIATE")
-    for step in _STEPS[version:]:
-        for statement in step:
-            connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
-    connection.execute("COMMIT")
+    try:
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            migrate(connection, SCHEMA)
+    except ForeignDatabase as error:
+        raise StoreError(f"{path} belongs to another program. Move it away.") from error
+    except NewerDatabase as error:
+        raise StoreError(f"{path} was written by a newer toolfold: update this one.") from error

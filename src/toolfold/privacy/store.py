@@ -1,17 +1,14 @@
 """Vaults that last: sealed pages in one SQLite file, shared by threads and processes."""
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from toolfold.config.locks import wait_for_lock
-from toolfold.config.paths import make_private
 from toolfold.errors import StoreError
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.keys import Keyring, KeyStore
@@ -25,6 +22,9 @@ from toolfold.privacy.placeholders import Placeholder
 from toolfold.privacy.schema import bring_up_to_date, connect
 from toolfold.privacy.seal import Seal, fingerprint
 from toolfold.privacy.vault import Vault
+from toolfold.storage.files import make_private, make_private_file
+from toolfold.storage.locks import locked
+from toolfold.storage.sqlite_file import transaction
 
 _DAMAGED: Final = (
     " It stays as it is: put a backup in its place, or move it away to begin anew. What it"
@@ -127,14 +127,8 @@ class VaultStore:
         with self._using, self._translated("does not take this, and is as it was before"):
             connection = self._opened()
             # SQLite skips the busy timeout when a read turns into a write.
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(connection, "BEGIN IMMEDIATE"):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -155,12 +149,8 @@ class VaultStore:
     def _opening(self) -> Iterator[None]:
         """Let one process at a time make the file and its key."""
         make_private(self.path.parent)
-        with self.path.with_name(f"{self.path.name}.lock").open("a") as lock:
-            wait_for_lock(lock.fileno())
-            # Never open a file that is there: closing it would drop the locks of its connections.
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            self.path.chmod(0o600)
+        with locked(self.path, None):
+            make_private_file(self.path)
             yield
 
     def _found_key(self, connection: sqlite3.Connection) -> bytes:

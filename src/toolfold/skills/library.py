@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.config.database import locked
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.skills.folders import MAX_SKILLS, FoundSkill, Root, read_skill
 from toolfold.skills.manifest import check_description, new_manifest, parse_manifest
@@ -22,6 +21,7 @@ from toolfold.skills.models import (
 )
 from toolfold.skills.names import folders_of, parse_name
 from toolfold.skills.store import SkillStore
+from toolfold.storage.locks import locked
 
 _log = logging.getLogger(__name__)
 

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from toolfold.config.database import DatabaseSchema, identity_of, open_for_writing
 from toolfold.config.faults import shown
 from toolfold.errors import StoreError
 from toolfold.jsontypes import JsonObject
 from toolfold.skills.models import SkillTexts, SkillUsage, Version
+from toolfold.storage.migrations import DatabaseSchema
+from toolfold.storage.sqlite_file import identity_of, open_for_writing
 
 MAX_RECORDED_BYTES: Final = 256 << 10
 _MAX_VERSIONS: Final = 100

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from toolfold.config.locks import try_lock
+from toolfold.storage.locks import try_lock
 from toolfold.workspace.descent import descended, make_file
 from toolfold.workspace.usage import LockedUsage, SharedUsage
 

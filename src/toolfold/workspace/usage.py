@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.config.locks import wait_for_lock
-from toolfold.config.paths import make_private
 from toolfold.config.settings import Limits
+from toolfold.storage.files import make_private
+from toolfold.storage.locks import wait_for_lock
 
 _RECORD: Final = struct.Struct("<QQ")
 _FULL_HINT: Final = "remove what is not needed: workspace.list(), workspace.remove(path)"

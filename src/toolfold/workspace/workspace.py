@@ -9,8 +9,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from toolfold.config.locks import try_lock
-from toolfold.config.paths import make_private
+from toolfold.storage.files import make_private
+from toolfold.storage.locks import try_lock
 from toolfold.workspace.descent import (
     DirectoryEntry,
     Status,

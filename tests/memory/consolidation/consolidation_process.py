@@ -1,4 +1,4 @@
-"""A process of its own that consolidates: `consolidating_process.py DIRECTORY`.
+"""A process of its own that consolidates: `consolidation_process.py DIRECTORY`.
 
 Prints a line just before it begins to write, and another when it has written.
 """

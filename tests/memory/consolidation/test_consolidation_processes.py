@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from consolidating import running_world
 
-SCRIPT = Path(__file__).with_name("consolidating_process.py")
+SCRIPT = Path(__file__).with_name("consolidation_process.py")
 NOTES = 1_500
 
 

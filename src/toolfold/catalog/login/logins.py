@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 import anyio
 
-from toolfold.config.files import read_file, replace_file
-from toolfold.config.locks import try_lock
 from toolfold.config.paths import Directories
 from toolfold.config.servers import ServerConfig
 from toolfold.errors import ConfigError, StoreError
+from toolfold.storage.files import read_file, replace_file
+from toolfold.storage.locks import try_lock
 
 _LOCK_POLL_S: Final = 0.02
 _MAX_LIFETIME_S: Final = 1e10

@@ -13,9 +13,9 @@ import httpx2
 
 from toolfold.catalog.openapi.network import GuardedTransport, Resolve, host_and_port, origin_of
 from toolfold.catalog.openapi.text import MAX_BYTES, parse_text
-from toolfold.config.files import read_file
 from toolfold.errors import ConfigError, ToolFailed
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.storage.files import read_file
 
 _DOCUMENTS: Final = "x-toolfold-documents"
 _MAX_DOCUMENTS: Final = 500

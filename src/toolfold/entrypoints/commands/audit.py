@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 from toolfold.config.config import load_config
-from toolfold.config.database import is_damage
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.times import parse_since
@@ -23,6 +22,7 @@ from toolfold.journal.audit.verify import AuditFault, Verified, snapshot
 from toolfold.journal.audit.verify import verify as verify_log
 from toolfold.journal.runsdb import open_for_reading, read_journal
 from toolfold.memory.transfer.files import NewFile
+from toolfold.storage.sqlite_file import is_damage
 
 _ACCEPT = (
     "If you know why its end is missing (the power failed), `toolfold runs verify --accept` "

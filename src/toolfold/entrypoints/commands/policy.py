@@ -9,8 +9,6 @@ from pathlib import Path
 from toolfold.catalog.names import module_names
 from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
-from toolfold.config.files import read_file, replace_file
-from toolfold.config.paths import make_private
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import CachedCatalog
 from toolfold.errors import ConfigError, NotFound
@@ -21,6 +19,7 @@ from toolfold.policy.decide import ToolFacts, explain
 from toolfold.policy.files import NAME, PolicyFiles, read_policy
 from toolfold.policy.imported import as_toml, translated
 from toolfold.policy.rules import BUILTIN
+from toolfold.storage.files import make_private, read_file, replace_file
 
 
 def policy_show(_arguments: Namespace) -> int:

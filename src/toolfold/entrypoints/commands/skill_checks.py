@@ -12,7 +12,7 @@ from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.errors import BadInput, NotFound
 from toolfold.execution.modules.skills import not_saved
-from toolfold.execution.skill_tests import SkillTests, test_report
+from toolfold.execution.skill_tests import SkillTests, describe_test
 from toolfold.skills.folders import MANIFEST, SOURCE
 from toolfold.skills.models import Skill, SkillTexts
 from toolfold.skills.names import parse_name
@@ -67,7 +67,7 @@ def skills_test(arguments: Namespace) -> int:
                 print(f"{skill.name}: not tested: {error}")
                 status = status or int(bool(names))
                 continue
-            print(test_report(test, skill))
+            print(describe_test(test, skill))
             status = 1 if test.differences else status
         return status
 

@@ -19,11 +19,11 @@ from toolfold import __version__
 from toolfold.app import SharedResources, running_shared
 from toolfold.catalog.orphans import Children, end_orphans
 from toolfold.config.config import Config
-from toolfold.config.files import replace_file
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.clients import ConnectedClients
 from toolfold.entrypoints.daemon.connections import ConnectionServer
 from toolfold.relay.daemon import DaemonHandle
+from toolfold.storage.files import replace_file
 
 _log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from toolfold.config.files import read_file, replace_file
-from toolfold.config.locks import wait_for_lock
-from toolfold.config.paths import Directories, make_private
+from toolfold.config.paths import Directories
 from toolfold.errors import BadInput, ConfigError, NotFound
+from toolfold.storage.files import make_private, read_file, replace_file
+from toolfold.storage.locks import wait_for_lock
 
 _MARK: Final = "tf_"
 _SECRET_BYTES: Final = 32

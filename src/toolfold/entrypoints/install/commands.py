@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from toolfold.config.config import current_directory, environment
-from toolfold.config.locks import wait_for_lock
 from toolfold.config.paths import Directories
 from toolfold.entrypoints.install.clients import (
     CLIENTS,
@@ -27,6 +26,7 @@ from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Uninstaller
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
 from toolfold.errors import ConfigError
+from toolfold.storage.locks import wait_for_lock
 
 
 def install(arguments: Namespace) -> int:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolfold.config.files import read_file
 from toolfold.errors import ConfigError
+from toolfold.storage.files import read_file
 
 # Claude Code keeps a history of every project in the file that names its servers.
 MAX_BYTES = 64 * 1024 * 1024

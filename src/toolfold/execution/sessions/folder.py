@@ -9,8 +9,8 @@ from typing import IO, Final
 
 import anyio
 
-from toolfold.config.locks import try_lock
 from toolfold.errors import StoreError
+from toolfold.storage.locks import try_lock
 
 _SUFFIX: Final = ".session"
 _COPY: Final = re.compile(r".*\.\d+\.session")

@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from toolfold.config.files import replace_file
-from toolfold.config.keyfile import read_key
 from toolfold.errors import StateLost
+from toolfold.storage.files import replace_file
+from toolfold.storage.keyfile import read_key
 
 _FORMAT: Final = b"toolfold session 1\n"
 _MAX_HEADER_BYTES: Final = 4 * 1024 * 1024

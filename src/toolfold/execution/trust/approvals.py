@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from toolfold.config.config import Config
-from toolfold.config.database import DatabaseSchema, open_for_writing
-from toolfold.config.keyfile import read_key
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.decisions import DecidedAction, DecisionEvent
+from toolfold.storage.keyfile import read_key
+from toolfold.storage.migrations import DatabaseSchema
+from toolfold.storage.sqlite_file import open_for_writing
 
 ApprovalState = Literal["pending", "approved", "rejected"]
 

@@ -14,9 +14,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from toolfold.config.files import make_file
 from toolfold.errors import StoreError
 from toolfold.journal.runs import CALLS_BITS
+from toolfold.storage.files import make_file
 
 EntryKind = Literal["begin", "call", "end", "decision", "reveal"]
 

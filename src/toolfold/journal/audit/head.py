@@ -13,10 +13,10 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.config.files import make_file, replace_file
-from toolfold.config.locks import try_lock
 from toolfold.errors import StoreError
 from toolfold.journal.audit.chain import NO_CHAIN, ChainLink, Signer
+from toolfold.storage.files import make_file, replace_file
+from toolfold.storage.locks import try_lock
 
 SUFFIX: Final = "-head"
 """The end of its name, behind that of the journal."""

@@ -9,7 +9,8 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 
-from toolfold.memory.sqlite.database import Database
+from toolfold.memory.sqlite.schema import SCHEMA
+from toolfold.storage.database import Database
 
 _T = TypeVar("_T")
 
@@ -23,7 +24,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path)
+        self._database = Database(path, SCHEMA)
         self._reading = anyio.CapacityLimiter(_READERS)
         self._writing = anyio.CapacityLimiter(1)
 

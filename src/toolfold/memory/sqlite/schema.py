@@ -3,43 +3,17 @@
 import sqlite3
 from typing import Final
 
-from toolfold.errors import StoreError
 from toolfold.memory.sqlite.steps import consolidation, documents, events, graph, notes
+from toolfold.storage.migrations import DatabaseSchema
 
 TOKENIZER: Final = "porter unicode61"
 
-_APPLICATION_ID: Final = 0x746F6C6D
-
 # Each step brings a database of the version that is its index to the next.
-_STEPS: Final = (notes.STEP, graph.STEP, events.STEP, consolidation.STEP, documents.STEP)
-
-
-def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether the database is ours and needs no step."""
-    return (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
-        _APPLICATION_ID,
-        len(_STEPS),
-    )
-
-
-def bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """Take all steps that are missing, or none. To be called inside of a transaction.
-
-    Raises:
-        StoreError: The file belongs to another program or to a newer toolfold; it stays as it is.
-        sqlite3.Error: The database does not take it.
-    """
-    is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if pragma(connection, "application_id") != _APPLICATION_ID and not is_empty:
-        raise StoreError("it is a database of another program. Move it away, or name another file")
-    version = pragma(connection, "user_version")
-    if version > len(_STEPS):
-        raise StoreError("a newer toolfold wrote it. Update this one")
-    for step in _STEPS[version:]:
-        for statement in step:
-            connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {len(_STEPS)}")
+SCHEMA: Final = DatabaseSchema(
+    "the memory",
+    0x746F6C6D,
+    (notes.STEP, graph.STEP, events.STEP, consolidation.STEP, documents.STEP),
+)
 
 
 def make_namespace(connection: sqlite3.Connection, name: str) -> int:
@@ -74,9 +48,3 @@ def words_table(namespace: int) -> str:
 def vocabulary_table(namespace: int) -> str:
     """Return the name of the table that gives each occurrence of each word."""
     return f"vocabulary_{namespace:d}"
-
-
-def pragma(connection: sqlite3.Connection, name: str) -> int:
-    """Return a number that SQLite keeps about the database."""
-    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
-    return value

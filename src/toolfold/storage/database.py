@@ -1,4 +1,4 @@
-"""The file of a SQLite store: made private, opened, shared by threads and processes, closed."""
+"""A SQLite file that is never set aside: shared by threads and processes, read and written."""
 
 import os
 import sqlite3
@@ -9,9 +9,11 @@ from threading import Condition, Lock
 from typing import Final, TypeVar
 from weakref import WeakSet
 
-from toolfold.config.locks import wait_for_lock
 from toolfold.errors import StoreError
-from toolfold.memory.sqlite.schema import bring_up_to_date, is_current
+from toolfold.storage.files import make_private_file
+from toolfold.storage.locks import locked
+from toolfold.storage.migrations import DatabaseSchema, is_current, migrate
+from toolfold.storage.sqlite_file import primary_code, transaction
 
 _T = TypeVar("_T")
 
@@ -35,8 +37,10 @@ class Database:
     A process may fork while it is open. Where the file cannot be written, it can still be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, schema: DatabaseSchema) -> None:
         self._path = path
+        self._schema = schema
+        self._name = f"{schema.name.capitalize()} {path}"
         self._writing = Lock()
         self._writer: sqlite3.Connection | None = None
         self._readers: list[sqlite3.Connection] = []
@@ -51,11 +55,12 @@ class Database:
             StoreError: It cannot be made or opened, is not ours, or a newer toolfold wrote it.
         """
         with self._translated("cannot be opened"):
-            self._make_private()
+            with suppress(OSError):  # where nothing can be made, opening says why
+                make_private_file(self._path)
             try:
                 self._writer = self._connect_to_write()
             except sqlite3.OperationalError as error:
-                if _primary_code(error) not in _UNWRITABLE:
+                if primary_code(error) not in _UNWRITABLE:
                     raise
                 self._readers.append(self._connect_to_read())
 
@@ -76,7 +81,7 @@ class Database:
             connection = self._reader()
             with ExitStack() as undo:
                 undo.callback(connection.close)
-                with _transaction(connection, "BEGIN"):
+                with transaction(connection, "BEGIN"):
                     found = work(connection)
                 undo.pop_all()
             self._readers.append(connection)
@@ -92,7 +97,7 @@ class Database:
             if self._writer is None:
                 self._writer = self._connect_to_write_again()
             # SQLite skips the busy timeout when a read turns into a write.
-            with _transaction(self._writer, "BEGIN IMMEDIATE"):
+            with transaction(self._writer, "BEGIN IMMEDIATE"):
                 return work(self._writer)
 
     def empty_log(self) -> None:
@@ -110,20 +115,11 @@ class Database:
                         "another process reads it. Purge once more when that has ended."
                     )
 
-    def _make_private(self) -> None:
-        with suppress(OSError):  # where nothing can be made, opening says why
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.parent.chmod(0o700)
-            # Never open a file that is there: closing it would drop the locks of its connections.
-            with suppress(FileExistsError):
-                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            self._path.chmod(0o600)
-
     def _connect_to_write(self) -> sqlite3.Connection:
         with ExitStack() as undo:
             connection = self._connect(self._path)
             undo.callback(connection.close)
-            if not is_current(connection):
+            if not is_current(connection, self._schema):
                 self._set_up(connection)
             # Every commit waits for the disk, and what is deleted is overwritten.
             connection.execute("PRAGMA synchronous = FULL")
@@ -136,19 +132,19 @@ class Database:
         try:
             return self._connect_to_write()
         except sqlite3.OperationalError as error:
-            if _primary_code(error) in _UNWRITABLE:
+            if primary_code(error) in _UNWRITABLE:
                 error.sqlite_errorcode = sqlite3.SQLITE_READONLY
             raise
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         """Take the steps that are missing, one process at a time."""
-        with _locked(self._path):
+        with locked(self._path, None):  # SQLite gives up at once when two change to WAL
             connection.execute("PRAGMA journal_mode = WAL")
             try:
-                with _transaction(connection, "BEGIN IMMEDIATE"):
-                    bring_up_to_date(connection)
+                with transaction(connection, "BEGIN IMMEDIATE"):
+                    migrate(connection, self._schema)
             except StoreError as error:
-                raise StoreError(f"The memory {self._path} cannot be opened: {error}.") from error
+                raise StoreError(f"{self._name} cannot be opened: {error}.") from error
 
     def _connect_to_read(self) -> sqlite3.Connection:
         """Open the file as it is; on a disk that cannot be written, without its log if need be."""
@@ -156,11 +152,11 @@ class Database:
         for access in ("mode=ro", "immutable=1"):
             try:
                 connection = self._connect(f"{location}?{access}", is_uri=True)
-                connection.execute("SELECT 1 FROM state")
+                connection.execute("SELECT 1 FROM sqlite_master")
             except sqlite3.OperationalError as error:
                 if access == "immutable=1" or not self._path.exists():
                     raise
-                if _primary_code(error) not in _UNWRITABLE or self._has_log():
+                if primary_code(error) not in _UNWRITABLE or self._has_log():
                     raise
             else:
                 return connection
@@ -212,10 +208,10 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            reason = _REASONS.get(_primary_code(error), str(error))
-            raise StoreError(f"The memory {self._path} {failure}: {reason}.") from error
+            reason = _REASONS.get(primary_code(error) or 0, str(error))
+            raise StoreError(f"{self._name} {failure}: {reason}.") from error
         except OSError as error:
-            raise StoreError(f"The memory {self._path} {failure}: {error.strerror}.") from error
+            raise StoreError(f"{self._name} {failure}: {error.strerror}.") from error
 
 
 # SQLite remembers which locks a process holds. A forked child inherits that memory and not the
@@ -239,29 +235,3 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # Some failures have rolled back already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Let one process at a time change to WAL: SQLite gives up at once when two try."""
-    with path.with_name(f"{path.name}.lock").open("a") as lock:
-        wait_for_lock(lock.fileno())
-        yield
-
-
-def _primary_code(error: sqlite3.Error) -> int:
-    code: int = getattr(error, "sqlite_errorcode", -1)
-    return code & 0xFF if code >= 0 else code

@@ -1,4 +1,4 @@
-"""Read and write small files whole."""
+"""Files of our own: private, read and written whole."""
 
 import os
 import stat
@@ -70,3 +70,27 @@ def make_file(path: Path, content: bytes) -> None:
             os.link(temporary, path)
     finally:
         temporary.unlink()
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory, and close it to other users (mode 0700) even if it exists already.
+
+    Raises:
+        OSError: It cannot be made, or belongs to someone else.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file of mode 0600 in a private directory; one that is there gets the mode.
+
+    It is never opened if it is there: closing it would drop the locks of this process on it.
+
+    Raises:
+        OSError: It cannot be made, or belongs to someone else.
+    """
+    make_private(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    path.chmod(0o600)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from toolfold.config.files import MAX_BYTES, read_file, replace_file
 from toolfold.errors import ConfigError
+from toolfold.storage.files import MAX_BYTES, read_file, replace_file
 
 
 def test_what_was_written_is_read_and_is_private(tmp_path: Path) -> None:

@@ -1,43 +1,28 @@
-"""A private SQLite file: made, opened, brought up to date by numbered steps, set aside."""
+"""A private SQLite file that is set aside where it is damaged: made, opened, brought up to date."""
 
 import logging
-import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.config.locks import try_lock
 from toolfold.errors import StoreError
+from toolfold.storage.files import make_private, make_private_file
+from toolfold.storage.locks import PATIENCE_S, locked
+from toolfold.storage.migrations import (
+    DatabaseSchema,
+    ForeignDatabase,
+    NewerDatabase,
+    is_current,
+    migrate,
+)
 
 _log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 5.0
-"""How long to wait for another process, where nobody else has to wait with us."""
-
 _CHECKPOINT_PAGES: Final = 2_000
-_LOCK_POLL_S: Final = 0.01
 
 Identity = tuple[int, int]
-
-
-class DatabaseSchema(NamedTuple):
-    """What is in a file, and what tells it from those of other programs."""
-
-    name: str
-    """What the file is called in messages: the journal."""
-
-    application_id: int
-    steps: tuple[tuple[str, ...], ...]
-    """Each brings a file of the version that is its index to the next."""
-
-    prepare: Callable[[sqlite3.Connection, Path], None] | None = None
-    """Gives a connection to that path what the steps and the triggers of the file call."""
-
-    beside: tuple[str, ...] = ()
-    """The ends of the names of files that belong to it, and are set aside with it."""
 
 
 class Opened(NamedTuple):
@@ -65,8 +50,7 @@ def open_for_writing(
         StoreError: It cannot be made or opened, or a newer toolfold wrote it.
     """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
+        make_private(path.parent)
         # Or one would set aside what another just made.
         with locked(path, patience_s):
             if damaged and identity_of(path) == damaged:
@@ -105,12 +89,12 @@ def identity_of(path: Path) -> Identity | None:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the file is at fault, not the moment."""
-    return _primary_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    return primary_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether somebody else holds the database."""
-    return _primary_code(error) == sqlite3.SQLITE_BUSY
+    return primary_code(error) == sqlite3.SQLITE_BUSY
 
 
 def set_patience(connection: sqlite3.Connection, seconds: float) -> None:
@@ -132,11 +116,7 @@ def _opened(path: Path, schema: DatabaseSchema, patience_s: float) -> Opened:
 
 
 def _made(path: Path) -> Identity:
-    try:
-        # Never open a file that is there: closing it would drop the locks of its connections.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        path.chmod(0o600)
+    make_private_file(path)
     status = path.stat()
     return status.st_dev, status.st_ino
 
@@ -147,7 +127,7 @@ def _connect(path: Path, schema: DatabaseSchema, patience_s: float) -> sqlite3.C
         set_patience(connection, patience_s)
         if schema.prepare is not None:
             schema.prepare(connection, path)
-        if not _is_current(connection, schema):
+        if not is_current(connection, schema):
             _bring_up_to_date(connection, path, schema)
         connection.execute("PRAGMA journal_mode = WAL")
         # Rows survive the death of the process. The disk is waited for at checkpoints only.
@@ -162,29 +142,16 @@ def _connect(path: Path, schema: DatabaseSchema, patience_s: float) -> sqlite3.C
     return connection
 
 
-def _is_current(connection: sqlite3.Connection, schema: DatabaseSchema) -> bool:
-    return (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
-        schema.application_id,
-        len(schema.steps),
-    )
-
-
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, schema: DatabaseSchema) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    if pragma(connection, "application_id") != schema.application_id and not is_empty:
-        raise _damage("it belongs to another program")
-    version = pragma(connection, "user_version")
-    if version > len(schema.steps):
-        raise StoreError(
+    try:
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            migrate(connection, schema)
+    except ForeignDatabase as error:
+        raise _damage("it belongs to another program") from error
+    except NewerDatabase as error:
+        raise NewerDatabase(
             f"{schema.name.capitalize()} {path} was written by a newer toolfold: update this one."
-        )
-    for step in schema.steps[version:]:
-        for statement in step:
-            connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {schema.application_id}")
-    connection.execute(f"PRAGMA user_version = {len(schema.steps)}")
-    connection.execute("COMMIT")
+        ) from error
 
 
 def _damage(reason: str) -> sqlite3.DatabaseError:
@@ -208,27 +175,20 @@ def _set_aside(path: Path, schema: DatabaseSchema, reason: str) -> None:
 
 
 @contextmanager
-def locked(path: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Hold `<path>.lock`, so that one process at a time does what it is for.
-
-    Raises:
-        TimeoutError: Another has held it all the time.
-    """
-    deadline = time.monotonic() + patience_s
-    with path.with_name(f"{path.name}.lock").open("a") as lock:
-        while not try_lock(lock.fileno()):
-            if time.monotonic() > deadline:
-                raise TimeoutError("another process has held its lock for too long")
-            time.sleep(_LOCK_POLL_S)
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Do all that is done in this context, or nothing."""
+    connection.execute(begin)
+    try:
         yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Some failures have rolled back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
-def pragma(connection: sqlite3.Connection, name: str) -> int:
-    """Return a number that the file keeps about itself."""
-    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
-    return value
-
-
-def _primary_code(error: sqlite3.Error) -> int | None:
+def primary_code(error: sqlite3.Error) -> int | None:
+    """Return what kind of error it is, whatever made it."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

@@ -1,0 +1,1 @@
+"""Files and databases: made private, locked, replaced whole, brought up to date."""
