@@ -40,7 +40,9 @@ from toolfold.execution.modules.cache import Cache
 from toolfold.execution.modules.runs import RunsModule
 from toolfold.execution.modules.skills import SkillsModule
 from toolfold.execution.modules.tools import DiscoveryModule
+from toolfold.execution.open_questions import OpenQuestions
 from toolfold.execution.runtime import Runtime
+from toolfold.execution.service import RunConfigs, RunService
 from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
@@ -101,6 +103,7 @@ class App:
     catalog: Catalog
     discovery: DiscoveryModule
     runtime: Runtime
+    runs: RunService
     tiers: Tiers
     sessions: Sessions
     border: Border
@@ -125,6 +128,8 @@ class SharedResources:
     memories: Memories
     parked_processes: ParkedProcesses
     background_runs: BackgroundRuns
+    run_configs: RunConfigs
+    questions: OpenQuestions
     skill_store: SkillStore
     vaults: Vaults
 
@@ -217,6 +222,8 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
                 memories=memories,
                 parked_processes=parked_processes,
                 background_runs=background_runs,
+                run_configs=RunConfigs(),
+                questions=OpenQuestions(),
                 skill_store=skill_store,
                 vaults=vaults,
             )
@@ -306,6 +313,14 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
                 catalog=catalog,
                 discovery=discovery,
                 runtime=runtime,
+                runs=RunService(
+                    runtime,
+                    shared.background_runs,
+                    shared.journal,
+                    approvals,
+                    config,
+                    shared.run_configs,
+                ),
                 tiers=tiers,
                 sessions=sessions,
                 border=border,

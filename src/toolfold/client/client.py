@@ -108,14 +108,16 @@ class Client(VerbMethods):
         code: str,
         *,
         session: str | None = None,
+        dry_run: bool = False,
         on_progress: OnProgress | None = None,
     ) -> RunResult:
         """Run Python with every tool at hand. What the code does wrong is in the result.
 
-        With `session` it goes on with the variables of that name, and keeps them. With
-        `on_progress` calls are told of as they begin.
+        With `session` it goes on with the variables of that name, and keeps them. With `dry_run`
+        only what reads is called, and the result lists the rest. With `on_progress` calls are told
+        of as they begin.
         """
-        body = {"code": code} if session is None else {"code": code, "session": session}
+        body = _run_body(code, session, dry_run=dry_run)
         if on_progress is None:
             return typed(RunResult, self._post("execute", body=body))
         ends: dict[str, Any] = {}
@@ -132,6 +134,12 @@ class Client(VerbMethods):
         if "result" not in ends:
             raise RequestFailed("The stream ended before the run did; `iter_runs` may know it.")
         return typed(RunResult, ends["result"])
+
+    def start(self, code: str, *, session: str | None = None, dry_run: bool = False) -> str:
+        """Begin to run Python in the background; return its id; `iter_runs` tells of its end."""
+        body = {**_run_body(code, session, dry_run=dry_run), "background": True}
+        run_id: str = self._post("execute", body=body)["run_id"]
+        return run_id
 
     def remember(
         self,
@@ -209,3 +217,8 @@ class Client(VerbMethods):
 
     def _post(self, *path: str, body: Mapping[str, object], may_repeat: bool = False) -> Any:
         return self._door.ask("POST", *path, body=body, may_repeat=may_repeat)
+
+
+def _run_body(code: str, session: str | None, *, dry_run: bool) -> dict[str, Json]:
+    named: dict[str, Json] = {} if session is None else {"session": session}
+    return {"code": code, **named, "dry_run": dry_run}

@@ -71,6 +71,10 @@ class RemoteTerminal(Protocol):
         """Do something with the app of a configuration that runs here already, or is started."""
         ...
 
+    def config_of_run(self, run_id: str) -> "Config | None":
+        """Return in which configuration a run of this process began; None where it is not known."""
+        ...
+
     def ask_memory(
         self,
         place: "RequestContext",

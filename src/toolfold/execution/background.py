@@ -116,17 +116,24 @@ class BackgroundRuns:
         return run.over.is_set()
 
     async def answer(
-        self, client: str, work: BackgroundWork, *, ask: Elicitor | None, patience_s: float
+        self,
+        client: str,
+        work: BackgroundWork,
+        *,
+        ask: Elicitor | None,
+        patience_s: float,
+        is_detached: bool = False,
     ) -> RunReport | BackgroundRun:
         """Run, and return the result; or the run itself, if it goes on for longer than that.
 
-        Cancelling ends it before its next call.
+        Cancelling ends it before its next call, unless it is detached.
         """
         run = await self.start(client, work, ask)
         try:
             is_over = await self.wait(run, patience_s)
         except anyio.get_cancelled_exc_class():
-            await self.stop(run)
+            if not is_detached:
+                await self.stop(run)
             raise
         if is_over:
             result = run.outcome()

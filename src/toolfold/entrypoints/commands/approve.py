@@ -5,20 +5,19 @@ import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 from toolfold.config.config import Config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of, config_of_run
 from toolfold.errors import ConfigError
+from toolfold.execution.report import RunReport
 from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
 from toolfold.execution.trust.approvals import (
     Approval,
     Approvals,
     approvals_of,
     decided,
-    scope_of,
 )
 from toolfold.journal.decisions import DecidedAction
 from toolfold.journal.journal import journal_of
@@ -41,19 +40,12 @@ def approve(arguments: Namespace) -> int:
             f"--most takes a number from 1 to {MAX_APPROVED_CALLS}, not {arguments.most}."
         )
     approval = approvals.find(arguments.run)
-    run_config = config_of_run(arguments, config, project=approval.project, client=approval.client)
+    begun = Origin(client=approval.client, project=approval.project)
+    run_config = config_of_run(arguments, config, approval.attempt, begun)
     _describe(approval)
     if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
         print("Nothing was decided.")
         return 1
-    approvals.decide(approval.id, "approved", most=arguments.most, by="a terminal")
-    _write_down(config, approval, "approved")
-    if arguments.always:
-        approvals.allow_always(scope_of(run_config.namespace, approval.client), approval.tool)
-    journal = journal_of(config)
-    if approval.waits_alive and journal.is_under_way(journal.find(approval.attempt)):
-        print("Approved. The run goes on where it waits.")
-        return 0
     return _continue_run(arguments, run_config, approval)
 
 
@@ -61,10 +53,13 @@ def _continue_run(arguments: Namespace, config: Config, approval: Approval) -> i
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
     async def action(app: "App") -> int:
-        origin = Origin(client=approval.client, project=approval.project)
-        resume = partial(app.runtime.resume, approval.attempt, origin=origin)
-        result = await local.told_if_interrupted(app.shared.journal, resume)
-        return local.print_result(arguments, result)
+        result = await app.runs.approve(
+            approval, most=arguments.most, always=arguments.always, by="a terminal"
+        )
+        if isinstance(result, RunReport):
+            return local.print_result(arguments, result)
+        print("Approved. The run goes on where it waits.")
+        return 0
 
     return local.with_app(config, action)
 

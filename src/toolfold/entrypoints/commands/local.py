@@ -23,14 +23,17 @@ from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.errors import ConfigError, ToolfoldError
+from toolfold.execution.background import BackgroundRun
 from toolfold.execution.losses import interrupted_text
 from toolfold.execution.report import RunReport
 from toolfold.execution.runtime import SessionRequest
-from toolfold.journal.journal import Journal, journal_of
+from toolfold.execution.service import ResumeRequest, RunRequest
+from toolfold.journal.journal import journal_of
 from toolfold.journal.replay import DoubtDecision
 from toolfold.journal.runs import TERMINAL, Origin
 
 _T = TypeVar("_T")
+_Request = TypeVar("_Request", RunRequest, ResumeRequest)
 
 
 def run(arguments: Namespace) -> int:
@@ -38,15 +41,13 @@ def run(arguments: Namespace) -> int:
     code = _code(arguments)
 
     async def action(app: App) -> int:
-        origin = terminal_origin(str(app.config.project or ""))
-        run = partial(
-            app.runtime.run,
-            code,
-            origin=origin,
+        request = RunRequest(
+            code=code,
+            origin=terminal_origin(str(app.config.project or "")),
             session=SessionRequest(arguments.session),
             dry_run=arguments.dry_run,
         )
-        return print_result(arguments, await told_if_interrupted(app.shared.journal, run))
+        return print_result(arguments, await told_if_interrupted(app, app.runs.run, request))
 
     return with_app(config_of(arguments), action)
 
@@ -55,35 +56,33 @@ def resume(arguments: Namespace, run_id: str) -> int:
     """Go on with a run that did not come to its own end."""
     decision: DoubtDecision = "repeat" if arguments.repeat else "skip" if arguments.skip else "ask"
     config = config_of(arguments)
-    begun = journal_of(config).find(run_id).origin
+    begun = journal_of(config).find(run_id)
 
     async def action(app: App) -> int:
-        origin = terminal_origin(begun.project)
-        if begun.client.startswith("key:"):
-            origin = replace(origin, client=begun.client)
-        return print_result(
-            arguments,
-            await told_if_interrupted(
-                app.shared.journal,
-                partial(app.runtime.resume, run_id, origin=origin, decision=decision),
-            ),
-        )
+        origin = terminal_origin(begun.origin.project)
+        if begun.origin.client.startswith("key:"):
+            origin = replace(origin, client=begun.origin.client)
+        request = ResumeRequest(run_id=run_id, origin=origin, decision=decision)
+        return print_result(arguments, await told_if_interrupted(app, app.runs.resume, request))
 
-    run_config = config_of_run(arguments, config, project=begun.project, client=begun.client)
-    return with_app(run_config, action)
+    return with_app(config_of_run(arguments, config, begun.id, begun.origin), action)
 
 
 async def told_if_interrupted(
-    journal: Journal, run: Callable[..., Awaitable[RunReport]]
+    app: App, run: Callable[[_Request], Awaitable[RunReport | BackgroundRun]], request: _Request
 ) -> RunReport:
     """Run; where the person interrupts that, say which calls had completed."""
     begun: list[str] = []
+    options = replace(request.options, on_begin=begun.append)
     try:
-        return await run(on_begin=begun.append)
+        report = await run(replace(request, options=options))
     except anyio.get_cancelled_exc_class():
         for run_id in begun:
-            print(f"toolfold: {interrupted_text(journal, run_id)}", file=sys.stderr, flush=True)
+            words = interrupted_text(app.shared.journal, run_id)
+            print(f"toolfold: {words}", file=sys.stderr, flush=True)
         raise
+    assert isinstance(report, RunReport)  # noqa: S101  # its end was waited for
+    return report
 
 
 def terminal_origin(project: str) -> Origin:

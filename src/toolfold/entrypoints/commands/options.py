@@ -4,7 +4,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.config.config import Config, current_directory, load_config, parse_overrides
+from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import ConfigError
+from toolfold.journal.runs import Origin
 
 
 def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
@@ -14,13 +16,20 @@ def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
     return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
 
 
-def config_of_run(arguments: Namespace, config: Config, *, project: str, client: str) -> Config:
-    """Return the configuration in which a run goes on: of its project, and of its key.
+def config_of_run(arguments: Namespace, config: Config, run_id: str, begun: Origin) -> Config:
+    """Return the configuration in which a run goes on: that in which it began.
+
+    Where this process has not begun it, that of its project and of its key.
 
     Raises:
         ConfigError: Its project is not there any more.
         NotFound: Its key was revoked.
     """
+    terminal = remote_terminal()
+    known = terminal.config_of_run(run_id) if terminal is not None else None
+    if known is not None and not (arguments.config or arguments.set):
+        return known
+    project, client = begun.project, begun.client
     place = Path(project or config.start_directory)
     if place != config.start_directory:
         if not place.is_dir():

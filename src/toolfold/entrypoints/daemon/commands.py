@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
-from toolfold.app import App
+from toolfold.app import App, SharedResources
 from toolfold.config.caller import Caller, acting_for
 from toolfold.config.config import Config
 from toolfold.entrypoints.cli import make_parser, run_command
@@ -27,7 +27,7 @@ from toolfold.entrypoints.terminal import (
     route_streams,
 )
 from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories, RequestContext
+from toolfold.memory.memories import RequestContext
 from toolfold.relay.wire import decode, encode
 
 _T = TypeVar("_T")
@@ -43,9 +43,9 @@ _FAILED: Final = 1
 class CommandServer:
     """Runs the commands of terminals, each in a thread of its own."""
 
-    def __init__(self, worlds: AppPool, memories: Memories) -> None:
-        self._worlds = worlds
-        self._memories = memories
+    def __init__(self, apps: AppPool, shared: SharedResources) -> None:
+        self._apps = apps
+        self._shared = shared
         self._threads = anyio.CapacityLimiter(_MAX_COMMANDS)
         route_streams()
 
@@ -60,8 +60,8 @@ class CommandServer:
         async with BlockingPortal() as portal, anyio.create_task_group() as tasks:
             terminal = SocketTerminal(
                 id=client,
-                worlds=self._worlds,
-                memories=self._memories,
+                apps=self._apps,
+                shared=self._shared,
                 lines=lines,
                 portal=portal,
                 streams=request.get("terminal") or {},
@@ -104,8 +104,8 @@ class SocketTerminal:
     """A terminal at the other end of a connection. Its methods may be called from any thread."""
 
     id: str
-    worlds: AppPool
-    memories: Memories
+    apps: AppPool
+    shared: SharedResources
     lines: LineStream
     portal: BlockingPortal
     streams: dict[str, Any]
@@ -212,10 +212,14 @@ class SocketTerminal:
         """
 
         async def work() -> int:
-            async with self.worlds.enter(config) as app:
+            async with self.apps.enter(config) as app:
                 return await action(app)
 
         return self.portal.call(self._interruptible, work)
+
+    def config_of_run(self, run_id: str) -> Config | None:
+        """Return in which configuration a run of this process began; None where it is not known."""
+        return self.shared.run_configs.of(run_id)
 
     def ask_memory(
         self,
@@ -229,7 +233,7 @@ class SocketTerminal:
         Raises:
             ToolfoldError: It could not be done.
         """
-        call = partial(self.memories.call, place, verb, arguments, progress=on_progress)
+        call = partial(self.shared.memories.call, place, verb, arguments, progress=on_progress)
         return self.portal.call(self._interruptible, lambda: _as_json(call()))
 
     async def _interruptible(self, work: Callable[[], Awaitable[_T]]) -> _T:

@@ -79,7 +79,7 @@ class ConnectionServer:
         self._shared = shared
         self._apps = apps
         self._clients = clients
-        self._commands = CommandServer(apps, shared.memories)
+        self._commands = CommandServer(apps, shared)
         self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:

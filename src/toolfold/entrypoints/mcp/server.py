@@ -24,6 +24,7 @@ from toolfold.execution.background import BackgroundRun
 from toolfold.execution.calls import OnRunProgress
 from toolfold.execution.report import RunReport
 from toolfold.execution.runtime import SessionRequest
+from toolfold.execution.service import RunOptions, RunRequest
 from toolfold.execution.trust.approval_form import waiting_text
 from toolfold.execution.trust.approvals import approvals_of
 from toolfold.journal.runs import Origin
@@ -136,19 +137,13 @@ class _Surface:
                 is_error=True,
             )
         wish = SessionRequest(str(session)) if session else SessionRequest(self._session, True)
-        run = partial(
-            self._app.runtime.run,
-            code,
-            origin=origin,
-            session=wish,
-            dry_run=bool(dry_run),
-            on_progress=on_progress,
+        options = RunOptions(
+            ask=ask, on_progress=on_progress, patience_s=self._settings.limits.answer_s
         )
-        result = await self._app.shared.background_runs.answer(
-            origin.client,
-            lambda on_begin, may_ask: run(on_begin=on_begin, ask=may_ask),
-            ask=ask,
-            patience_s=self._settings.limits.answer_s,
+        result = await self._app.runs.run(
+            RunRequest(
+                code=code, origin=origin, session=wish, dry_run=bool(dry_run), options=options
+            )
         )
         if isinstance(result, BackgroundRun):
             return _text(await self._going_text(result))

@@ -11,16 +11,13 @@ from toolfold.entrypoints.rest.execute import RESULT, result_json
 from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
 from toolfold.errors import BadInput, Denied, NotFound
 from toolfold.execution.report import RunReport
+from toolfold.execution.service import RunOptions
 from toolfold.execution.trust.approval_form import DEFAULT_APPROVED_CALLS, MAX_APPROVED_CALLS
 from toolfold.execution.trust.approvals import (
     Approval,
     Approvals,
-    ApprovalState,
     approvals_of,
-    decided,
-    scope_of,
 )
-from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 
 _T = TypeVar("_T")
@@ -109,19 +106,21 @@ async def _list(request: RestRequest, _arguments: JsonObject) -> Json:
 async def _approve(request: RestRequest, arguments: JsonObject) -> Json:
     approval = await _found(request, arguments)
     app = await _app(request, approval)
-    most = int(float(str(arguments.get("most", DEFAULT_APPROVED_CALLS))))
-    await _decide(request, approval, "approved", most)
-    if arguments.get("always"):
-        scope = scope_of(app.config.namespace, approval.client)
-        await _with_approvals(request, lambda kept: kept.allow_always(scope, approval.tool))
-    result = None if _waits(request, approval) else await _go_on(app, approval)
-    told = None if result is None else result_json(result)
+    result = await app.runs.approve(
+        approval,
+        most=int(float(str(arguments.get("most", DEFAULT_APPROVED_CALLS)))),
+        always=bool(arguments.get("always")),
+        by="REST",
+        # Also when who approved it has left.
+        options=RunOptions(patience_s=app.config.settings.limits.answer_s, is_detached=True),
+    )
+    told = result_json(result) if isinstance(result, RunReport) else None
     return {"approved": approval.tool, "result": told}
 
 
 async def _reject(request: RestRequest, arguments: JsonObject) -> Json:
     approval = await _found(request, arguments)
-    await _decide(request, approval, "rejected", 0)
+    await request.app.runs.reject(approval, by="REST")
     return {"rejected": approval.tool}
 
 
@@ -149,37 +148,6 @@ async def _app(request: RestRequest, approval: Approval) -> App:
     if not approval.client.startswith("key:"):
         return request.app
     return await request.app_of(approval.client.removeprefix("key:"))
-
-
-async def _decide(
-    request: RestRequest, approval: Approval, state: ApprovalState, most: int
-) -> None:
-    await _with_approvals(
-        request, lambda kept: kept.decide(approval.id, state, most=most, by="REST")
-    )
-    made = decided(approval, "approved" if state == "approved" else "rejected", by="REST")
-    journal = request.app.shared.journal
-    await anyio.to_thread.run_sync(journal.decide, approval.attempt, made)
-
-
-def _waits(request: RestRequest, approval: Approval) -> bool:
-    """Whether the run waits alive, and takes what was decided by itself."""
-    journal = request.app.shared.journal
-    return approval.waits_alive and journal.is_under_way(journal.find(approval.attempt))
-
-
-async def _go_on(app: App, approval: Approval) -> RunReport | None:
-    """Go on with a run, also when who approved it has left; None if that takes its time."""
-    origin = Origin(client=approval.client, project=approval.project)
-    background_runs = app.shared.background_runs
-    run = await background_runs.start(
-        approval.client,
-        lambda on_begin, _ask: app.runtime.resume(
-            approval.attempt, origin=origin, on_begin=on_begin
-        ),
-    )
-    is_over = await background_runs.wait(run, app.config.settings.limits.answer_s)
-    return run.outcome() if is_over else None
 
 
 async def _with_approvals(request: RestRequest, use: Callable[[Approvals], _T]) -> _T:

@@ -22,7 +22,7 @@ from toolfold.entrypoints.rest.answers import (
 from toolfold.entrypoints.rest.approvals import approval_operations
 from toolfold.entrypoints.rest.arguments import read_arguments
 from toolfold.entrypoints.rest.disconnect import until_left
-from toolfold.entrypoints.rest.execute import run_operation
+from toolfold.entrypoints.rest.execute import question_operation, run_operation
 from toolfold.entrypoints.rest.files import file_operations
 from toolfold.entrypoints.rest.metrics import Metrics
 from toolfold.entrypoints.rest.observe import observe_operations
@@ -47,6 +47,7 @@ def rest_operations(metrics: Metrics) -> list[Operation]:
     operations = [
         *ToolOperations().operations(),
         run_operation(),
+        question_operation(),
         *verb_operations(),
         *run_operations(),
         *session_operations(),

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import anyio.to_thread
 
 from toolfold.app import App
-from toolfold.entrypoints.rest.execute import RESULT, result_json
+from toolfold.entrypoints.rest.execute import RESULT, outcome_json
 from toolfold.entrypoints.rest.operations import (
     Operation,
     RestRequest,
@@ -20,6 +20,7 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound
+from toolfold.execution.service import ResumeRequest
 from toolfold.journal.runs import Call, Run, RunEnding, RunFilter, find, newest
 from toolfold.journal.runsdb import read_journal
 from toolfold.jsontypes import Json, JsonObject
@@ -150,8 +151,10 @@ async def _resume(request: RestRequest, arguments: JsonObject) -> Json:
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     decision: Any = arguments.get("decision", "ask")
-    resumed = request.app.runtime.resume(run.id, origin=request.origin, decision=decision)
-    return result_json(await resumed)
+    resumed = await request.app.runs.resume(
+        ResumeRequest(run_id=run.id, origin=request.origin, decision=decision)
+    )
+    return outcome_json(resumed)
 
 
 async def _stop(request: RestRequest, arguments: JsonObject) -> Json:
