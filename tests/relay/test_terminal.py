@@ -82,7 +82,7 @@ def test_a_terminal_and_a_client_share_one_server(place: User) -> None:
         (("approve", "zzz"), "", 2, "", "No run 'zzz' waits"),
         (("memory", "store"), "a note that was typed: ä", 0, "", ""),
         (("memory", "search", "typed"), "", 0, "a note that was typed: ä", ""),
-        (("tools", "search", "double", "a", "number"), "", 0, "world.double(number)", ""),
+        (("tools", "search", "double", "a", "number"), "", 0, "world.double(number", ""),
         (("policy", "check", "world.double"), "", 0, "world.double: allow", ""),
         (("savings",), "", 0, "runs", ""),
     ],
