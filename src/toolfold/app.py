@@ -317,7 +317,7 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
                     runtime,
                     shared.background_runs,
                     shared.journal,
-                    approvals,
+                    trust.approvals,
                     config,
                     shared.run_configs,
                 ),
