@@ -47,6 +47,7 @@ from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.trust.approvals import approvals_of
+from toolfold.execution.trust.asked_clients import AskedClients
 from toolfold.execution.trust.guard import is_denied
 from toolfold.execution.trust.paused_runs import WaitingRuns
 from toolfold.execution.trust.privacy_border import PrivacyRules
@@ -338,6 +339,7 @@ def _trust(config: Config, vaults: Vaults) -> Trust:
     return Trust(
         rules=PolicyFiles(config),
         approvals=approvals_of(config),
+        clients=AskedClients(config.directories.state / "clients.json"),
         privacy=PrivacyRules(config, vaults),
         scope=config.namespace,
         on_failure=config.settings.audit.on_failure,

@@ -10,9 +10,10 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
-from support import MakeApp, test_server
+from support import MakeApp, scripted, test_server
 
 from toolfold.entrypoints.mcp.server import make_server
+from toolfold.execution.trust.asked_clients import AUTOMATIC_S
 
 pytestmark = pytest.mark.anyio
 
@@ -135,6 +136,72 @@ async def test_a_run_that_waits_alive_tells_its_client_how_to_decide(
 
     for told in (waiting, open_still):
         assert f"toolfold approve {question.attempt}" in text_of(told)
-        assert "It waits there" in text_of(told)
+        assert "The run is paused" in text_of(told)
     assert "fifty" in text_of(ended)
     assert done(updates) == list(range(50))
+
+
+REMOVE = {"name": "remove", "annotations": {"destructiveHint": True}, "answers": ["removed"]}
+NO = types.ElicitResult(action="decline")
+YES = types.ElicitResult(action="accept", content={"approve": True})
+
+
+async def removed(
+    running: MakeApp, tmp_path: Path, reply: Callable[..., Any] | None, **settings: Any
+) -> str:
+    """Return what comes of calling a destructive tool that no rule of the user's is about."""
+    async with running({"box": scripted(tmp_path / "box.json", [REMOVE])}, **settings) as toolfold:
+        server = make_server(toolfold.app, client="me")
+        async with Client(server, mode="legacy", elicitation_callback=reply) as client:
+            return text_of(await client.call_tool("execute_code", {"code": "box.remove()"}))
+
+
+async def test_a_local_client_that_cannot_ask_has_decided_itself(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    assert await removed(running, tmp_path, None) == "removed"
+
+
+async def test_always_asks_although_nobody_can_be_asked(running: MakeApp, tmp_path: Path) -> None:
+    text = await removed(running, tmp_path, None, approvals="always")
+
+    assert text.startswith("Needs approval: box.remove {}: its server marks it")
+    assert "toolfold approve" in text
+
+
+async def test_never_asks_nobody(running: MakeApp, tmp_path: Path) -> None:
+    reply, asked = user(NO)
+
+    assert await removed(running, tmp_path, reply, approvals="never") == "removed"
+    assert asked == []
+
+
+async def test_a_client_that_can_ask_does(running: MakeApp, tmp_path: Path) -> None:
+    reply, asked = user(YES)
+
+    assert await removed(running, tmp_path, reply) == "removed"
+    assert len(asked) == 1
+    refused, _ = user(NO, after_s=2 * AUTOMATIC_S)
+    assert "The user rejected box.remove" in await removed(running, tmp_path, refused)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_client_that_answers_by_itself_is_not_asked_again(
+    running: MakeApp, tmp_path: Path, action: Any
+) -> None:
+    reply, asked = user(types.ElicitResult(action=action))
+
+    assert await removed(running, tmp_path, reply) == "removed"
+    assert await removed(running, tmp_path, reply) == "removed"
+    assert len(asked) == 1
+
+
+async def test_a_rule_of_the_users_asks_whatever_the_client_can(
+    running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "policy.toml").write_text('[[policy]]\naction="ask"\ntools="box.*"\n')
+    reply, _ = user(NO)
+
+    assert "Needs approval: box.remove" in await removed(running, tmp_path, None)
+    assert "The user rejected" in await removed(running, tmp_path, reply)

@@ -1,7 +1,7 @@
 """What a tool's input schema asks for, and a Python call turned into the arguments it wants."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NoReturn
 
@@ -21,6 +21,8 @@ class Parameter:
     identifier: str
     schema: Json
     required: bool
+    default: str | None = None
+    """What is sent where it is left out: known from how the server was started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,9 @@ class Parameters:
     listed: tuple[Parameter, ...]
     required: tuple[str, ...]
     positional: tuple[str, ...]
+    all_positional: tuple[str, ...]
+    """The same with those that have a default, for calls that give them all."""
+    defaults: Mapping[str, str]
     spellings: Mapping[str, str]
     left_out_when_none: frozenset[str]
     takes_others: bool
@@ -64,11 +69,10 @@ def bind(tool: Tool, args: Sequence[Json], kwargs: Mapping[str, Json]) -> JsonOb
         BadCall: A parameter is unknown, missing or given twice, or there are too many positions.
     """
     parameters = parameters_of(tool)
-    if len(args) > len(parameters.positional):
-        _refuse(parameters, _too_many(parameters, len(args)))
+    by_position = _by_position(parameters, len(args))
     bound: JsonObject = {
         name: value
-        for name, value in zip(parameters.positional, args, strict=False)
+        for name, value in zip(by_position, args, strict=False)
         if value is not None or name not in parameters.left_out_when_none
     }
     for keyword, value in kwargs.items():
@@ -81,10 +85,20 @@ def bind(tool: Tool, args: Sequence[Json], kwargs: Mapping[str, Json]) -> JsonOb
             _refuse(parameters, f"{parameters.path}() got parameter {keyword!r} twice.")
         if value is not None or name not in parameters.left_out_when_none:
             bound[name] = value
+    bound = {**parameters.defaults, **bound}
     missing = [name for name in parameters.required if name not in bound]
     if missing:
         _refuse(parameters, _missing(parameters, missing))
     return bound
+
+
+def _by_position(parameters: Parameters, given: int) -> tuple[str, ...]:
+    """Return what arguments are by their position; known values may be among them, or not."""
+    if given <= len(parameters.positional):
+        return parameters.positional
+    if given > len(parameters.all_positional):
+        _refuse(parameters, _too_many(parameters, given))
+    return parameters.all_positional
 
 
 def parameters_of(tool: Tool) -> Parameters:
@@ -152,13 +166,19 @@ class _Identity:
 def _parameters(key: _Identity) -> Parameters:
     root = key.tool.listed.input_schema
     schema = merged(root, root)
-    listed = tuple(_listed(schema if isinstance(schema, dict) else {}))
+    defaults = key.tool.defaults
+    found = _listed(schema if isinstance(schema, dict) else {})
+    listed = tuple(replace(each, default=defaults.get(each.name)) for each in found)
+    every = tuple(each.name for each in listed if each.required)
+    listed = tuple(replace(each, required=False) if each.default else each for each in listed)
     required = tuple(each.name for each in listed if each.required)
     return Parameters(
         path=key.tool.path,
         listed=listed,
         required=required,
         positional=key.tool.listed.positional or required,
+        all_positional=key.tool.listed.positional or every,
+        defaults=defaults,
         # Identifiers last: where one is also another's original spelling, the stub is right.
         spellings={each.name: each.name for each in listed}
         | {each.identifier: each.name for each in listed},
@@ -284,7 +304,7 @@ def _refuse(parameters: Parameters, problem: str) -> NoReturn:
 
 
 def _too_many(parameters: Parameters, given: int) -> str:
-    taken = len(parameters.positional)
+    taken = len(parameters.all_positional)
     return (
         f"{parameters.path}() takes at most {taken} positional arguments, {given} were given;"
         " optional parameters go by name."

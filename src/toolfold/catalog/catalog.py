@@ -12,6 +12,7 @@ from toolfold.catalog.answers import Answer
 from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.known_tools import KnownTools
+from toolfold.catalog.known_values import values_of
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import brief, render_stub
@@ -35,6 +36,8 @@ class ServerStatus:
     protocol: str | None = None
     resources: int = 0
     """How many it is known to list, with templates."""
+    values: tuple[str, ...] = ()
+    """The paths, databases and addresses that it was started with."""
 
 
 class Catalog:
@@ -81,6 +84,7 @@ class Catalog:
         self._known = KnownTools(
             {name: upstream.known_tools for name, upstream in self._upstreams.items()},
             built_in={name: module.tools for name, module in self._built_ins.items()},
+            values={name: values_of(each.config) for name, each in self._upstreams.items()},
         )
 
     @property
@@ -146,6 +150,7 @@ class Catalog:
                 fault=upstream.fault,
                 protocol=upstream.protocol,
                 resources=_count_resources(upstream),
+                values=tuple(each.value for each in values_of(upstream.config)),
             )
             for name, upstream in sorted(self._upstreams.items())
         ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from toolfold.catalog.definitions import Definitions
+from toolfold.catalog.known_values import KnownValue, defaults_for
 from toolfold.catalog.names import former_name, function_names, module_names, sandbox_name
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
@@ -20,6 +21,7 @@ class KnownTools:
         listings: Mapping[str, Sequence[ListedTool] | None],
         *,
         built_in: Mapping[str, Sequence[ListedTool]] = MappingProxyType({}),
+        values: Mapping[str, Sequence[KnownValue]] = MappingProxyType({}),
     ) -> None:
         self._names = module_names(listings)
         self.servers: Mapping[str, str] = {module: name for name, module in self._names.items()}
@@ -30,7 +32,7 @@ class KnownTools:
         self.spellings: Mapping[str, str] = _spellings(self.servers, own)
         """Every name under which a module is known, and the module."""
         self._tools = {
-            self._names[server]: _named(server, self._names[server], listed)
+            self._names[server]: _named(server, self._names[server], listed, values.get(server, ()))
             for server, listed in listings.items()
             if listed is not None
         }
@@ -127,9 +129,28 @@ def _spellings(servers: Iterable[str], built_in: Mapping[str, str]) -> dict[str,
     return found | {module: module for module in servers}
 
 
-def _named(server: str, module: str, listed: Sequence[ListedTool]) -> dict[str, Tool]:
+def _named(
+    server: str,
+    module: str,
+    listed: Sequence[ListedTool],
+    values: Sequence[KnownValue] = (),
+) -> dict[str, Tool]:
     names = function_names(tool.name for tool in listed)
     return {
-        names[tool.name]: Tool(server=server, module=module, function=names[tool.name], listed=tool)
+        names[tool.name]: Tool(
+            server=server,
+            module=module,
+            function=names[tool.name],
+            listed=tool,
+            defaults=_defaults(tool, values) if values else {},
+        )
         for tool in listed
     }
+
+
+def _defaults(tool: ListedTool, values: Sequence[KnownValue]) -> dict[str, str]:
+    required = tool.input_schema.get("required")
+    names = (
+        [each for each in required if isinstance(each, str)] if isinstance(required, list) else []
+    )
+    return defaults_for(tool.input_schema.get("properties"), names, values)

@@ -15,6 +15,7 @@ import mcp_types as types
 from toolfold.catalog.addresses import outward, outward_contents
 from toolfold.catalog.answers import Answer, ArtifactSink, Blob, LargeAnswer
 from toolfold.catalog.builtin import BuiltIn
+from toolfold.catalog.known_values import values_of
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import large_answer, size_of, to_answer
@@ -71,7 +72,10 @@ class Sender:
         if large is not None:
             return await self._kept(tool, large, keep)
         rule = upstream.shapes.rule(tool.listed)
-        answer, rule = to_answer(tool, result, keep.blob, rule)
+        try:
+            answer, rule = to_answer(tool, result, keep.blob, rule)
+        except ToolFailed as error:
+            raise ToolFailed(f"{error}{_started_with(tool, upstream)}") from error
         upstream.shapes.settle(tool.listed, rule)
         if answer.size > self._max_result_bytes:  # as structured content alone
             text = json.dumps(answer.value, ensure_ascii=False).encode("utf-8", "replace")
@@ -205,3 +209,8 @@ class Sender:
             raise ToolFailed(
                 f"{name} holds {size:,} characters; at most {self._max_result_bytes:,} are taken."
             )
+
+
+def _started_with(tool: Tool, upstream: Upstream) -> str:
+    values = ", ".join(each.value for each in values_of(upstream.config))
+    return f" ({tool.module} was started with {values})" if values else ""

@@ -112,6 +112,8 @@ def _short_call(tool: Tool) -> str:
     room = _MAX_CALL_CHARS - len(tool.path)
     for each in (*by_position, *([None] if by_name else []), *by_name):
         text = "*" if each is None else f"{each.identifier}: {_short_parameter(each, types)}"
+        if each is not None and each.default is not None:
+            text += f" = {each.default!r}"
         if len(", ".join([*texts, text])) > room:
             texts.append("…")
             break
@@ -186,7 +188,10 @@ def module_stub(tools: Iterable[Tool]) -> str:
 def _declaration(tool: Tool, classes: "_Classes") -> str:
     classes.prefix = _camel(tool.function)
     types = _Types(tool.listed.input_schema, classes, is_loose=True)
-    call = _arguments(parameters_of(tool), types)
+    parameters = parameters_of(tool)
+    call = _arguments(parameters, types)
+    if parameters.defaults:
+        call = _loose_arguments(parameters, types)
     is_open = unwrapped_property(tool.listed.output_schema, OPEN) is not None
     result = _ANY if is_open else _result(tool, classes)
     # Nothing is both a bool, None or a literal and awaitable: the checker would conclude that
@@ -217,8 +222,23 @@ def _arguments(parameters: Parameters, types: "_Types") -> str:
     return ", ".join(texts)
 
 
+def _loose_arguments(parameters: Parameters, types: "_Types") -> str:
+    """Declare what a tool with known values takes: by position all of them, or all but these."""
+    shown = parameters.listed[:_MAX_PARAMETERS]
+    texts = [
+        f"{each.identifier}: Any = ..." for each in shown if each.name in parameters.all_positional
+    ]
+    by_name = [
+        _argument(each, types) for each in shown if each.name not in parameters.all_positional
+    ]
+    others = ["**others: Any"] if parameters.takes_others else []
+    return ", ".join([*texts, *(["*", *by_name] if by_name else []), *others])
+
+
 def _argument(parameter: Parameter, types: "_Types") -> str:
     union = types.of(parameter.schema, parameter.name)
+    if parameter.default is not None:
+        return f"{parameter.identifier}: {types.classes.written(union)} = {parameter.default!r}"
     if parameter.required:
         return f"{parameter.identifier}: {types.classes.written(union)}"
     return f"{parameter.identifier}: {types.classes.written(union | {'None': None})} = None"

@@ -1,6 +1,7 @@
 """One callable of an upstream, as the catalog knows it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from toolfold.jsontypes import JsonObject
@@ -45,6 +46,8 @@ class Tool:
     module: str
     function: str
     listed: ListedTool
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Of required parameters, those that are known from how the server was started."""
 
     @property
     def is_built_in(self) -> bool:

@@ -318,6 +318,10 @@ OWN_PAIRS = SettingKind("a table of texts", _take_pairs, _incomparable)
 SANDBOX = SettingKind(
     '"auto", "monty" or "cpython"', _one_of("auto", "monty", "cpython"), _incomparable
 )
+_ASKING: dict[object, int] = {"never": 0, "auto": 1, "always": 2}
+APPROVALS = SettingKind(
+    '"auto", "always" or "never"', _one_of("auto", "always", "never"), lambda value: _ASKING[value]
+)
 SURFACE = SettingKind(
     '"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable
 )

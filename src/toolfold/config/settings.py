@@ -9,6 +9,7 @@ from toolfold.config.hooks import HookSettings
 from toolfold.config.layers import (
     ADDRESS,
     AMOUNT,
+    APPROVALS,
     COUNT,
     HOURS,
     MODE,
@@ -205,6 +206,10 @@ class Settings:
     tools: str = "code"
     """What clients see: one tool that runs code, or those of `memory` or of the `graph` alone."""
 
+    approvals: str = "auto"
+    """Whether the user is asked about tools that are marked destructive, where no rule of theirs
+    decides: `always`, `never`, or `auto`, where the client can ask."""
+
     sandbox: str = "auto"
     """Which interpreter runs code: `monty`, `cpython`, or whichever fits, `auto`."""
 
@@ -262,6 +267,7 @@ def settings_schema() -> SettingsSchema:
         ("request_time_s",): Setting(AMOUNT, settings.request_time_s),
         ("tools",): Setting(SURFACE, settings.tools),
         ("sandbox",): Setting(SANDBOX, settings.sandbox),
+        ("approvals",): Setting(APPROVALS, settings.approvals),
     }
     memory = {
         ("memory", name): Setting(kind, getattr(settings.memory, name))

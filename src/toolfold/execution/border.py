@@ -8,6 +8,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeVar
 
 import anyio
@@ -25,6 +26,7 @@ from toolfold.errors import (
 from toolfold.execution.access import Access
 from toolfold.execution.context import CallContext, Door
 from toolfold.execution.trust.approvals import Approvals
+from toolfold.execution.trust.asked_clients import AskedClients
 from toolfold.execution.trust.guard import CallGuard, RunFacts, facts_of_offer
 from toolfold.execution.trust.passthrough import ItemT, PassthroughBorder
 from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder, PrivacyRules
@@ -55,6 +57,7 @@ class Trust:
 
     rules: PolicyFiles
     approvals: Approvals
+    clients: AskedClients
     privacy: PrivacyRules
     scope: str
     """The namespace in which the user allows tools for good."""
@@ -154,11 +157,23 @@ class Border:
 
     def guard(self, policy: Policy, run: RunFacts, journaled: JournaledRun) -> CallGuard:
         """Return what decides about the calls of a program, by the rules that hold now."""
-        return CallGuard(policy, self.trust.approvals, run, journaled.decide)
+        guard = CallGuard(policy, self.trust.approvals, run, journaled.decide)
+        guard.on_automatic_answer = partial(self.trust.clients.learn, run.origin.program)
+        return guard
 
     def policy(self, client: str) -> Policy:
         """Return the rules for a client. Raises ConfigError where they cannot be read."""
         return self.trust.rules.policy(client)
+
+    def policy_for(self, origin: Origin, ask: Elicitor | None) -> Policy:
+        """Return the rules for who asks for a run, with what holds where nobody can be asked.
+
+        Raises:
+            ConfigError: They cannot be read.
+        """
+        is_asked = ask is not None and not self.trust.clients.answers_by_itself(origin.program)
+        has_decided = origin.is_local_client and not is_asked
+        return self.trust.rules.policy(origin.client, has_decided=has_decided)
 
     def taint(self, origin: Origin, door: Door) -> TaintTracker:
         """Return what follows the words of untrusted upstreams for somebody without a program."""
@@ -181,7 +196,7 @@ class Border:
     ) -> CallContext:
         facts = RunFacts(first=run.id, attempt=run.id, origin=origin, scope=self.trust.scope)
         guard = CallGuard(
-            self._closed_or(origin.client),
+            self._closed_or(origin.client, origin, ask),
             self.trust.approvals,
             facts,
             run.decide,
@@ -199,10 +214,12 @@ class Border:
             ask=ask,
         )
 
-    def _closed_or(self, client: str) -> Policy:
+    def _closed_or(
+        self, client: str, origin: Origin | None = None, ask: Elicitor | None = None
+    ) -> Policy:
         """Return the rules for a client; where they cannot be read, one that denies everything."""
         try:
-            return self.policy(client)
+            return self.policy_for(origin, ask) if origin else self.policy(client)
         except ConfigError as error:
             return Policy((Rule(Action.DENY, origin=str(error)),))
 

@@ -23,7 +23,7 @@ from toolfold.execution.modules.runs import RunsModule
 from toolfold.execution.modules.skills import SAVE, with_source
 from toolfold.execution.modules.tools import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.report import Tally
-from toolfold.execution.trust.guard import facts_of_offer
+from toolfold.execution.trust.guard import facts_of, facts_of_offer
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall
 from toolfold.sandbox.trees import Roots
@@ -106,7 +106,11 @@ class Calls:
                 ResourceValue(self._reach, READ, asked, keep=keep, settle=settle)
             )
         if call.function.startswith("tools."):
-            value = await self._discovery.call(call, client=self.context.origin.client)
+            value = await self._discovery.call(
+                call,
+                client=self.context.origin.client,
+                asks=lambda tool: self.context.guard.asks(facts_of(tool)),
+            )
             return await self._listed(value) if call.function == RESOURCES else value
         return await self._counted(self._tool_call(call))
 

@@ -239,6 +239,8 @@ def with_notes(text: str, waits: Iterable[str]) -> str:
 
 
 def _error(failure: GuestFailure, source: str, hint: str | None) -> str:
+    if failure.kind == "approval":
+        return failure.message
     where = f" on line {failure.line}" if failure.line else ""
     text = f"Error{where}: {failure.message}"
     lines = source.split("\n")

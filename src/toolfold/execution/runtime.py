@@ -284,7 +284,7 @@ class Runtime:
             CodeRejected: The rules cannot be read: nothing is allowed until they can.
         """
         try:
-            policy = self._border.policy(context.origin.client)
+            policy = self._border.policy_for(context.origin, context.ask)
         except ConfigError as error:
             raise CodeRejected(f"Nothing was run. {error}") from error
         first = context.replay.first if context.replay else journaled.id

@@ -61,6 +61,10 @@ class Origin:
     """The client's own id of the request."""
 
     project: str = ""
+    program: str = field(default="", compare=False)
+    """What its client calls itself: `claude-code`."""
+    is_local_client: bool = field(default=False, compare=False)
+    """Whether an agent on this machine asked over stdio: its user decides about its tools there."""
     shown: DefinitionText | None = field(default=None, compare=False)
     """The definitions of ours that the model saw."""
 

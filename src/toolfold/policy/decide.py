@@ -49,6 +49,10 @@ class Policy(NamedTuple):
 
     user: tuple[Rule, ...] = ()
     layers: tuple[tuple[Rule, ...], ...] = ()
+    built_in: tuple[Rule, ...] = BUILTIN
+    """What holds where no rule of the user's fits; nothing where nobody is to be asked by it."""
+    may_trust_client: bool = False
+    """Whether what a local client lets its user decide counts, where its user cannot be asked."""
 
 
 class Decision(NamedTuple):
@@ -64,8 +68,8 @@ class Ruling:
 
     def __init__(self, policy: Policy, tool: ToolFacts) -> None:
         self._layers = [
-            [(rule, f"by {rule}") for rule in rules if _is_about(rule, tool)[0]]
-            for rules in ((*policy.user, *BUILTIN), *policy.layers)
+            [(rule, _reason(rule)) for rule in rules if _is_about(rule, tool)[0]]
+            for rules in ((*policy.user, *policy.built_in), *policy.layers)
         ]
 
     def decide(self, arguments: JsonObject, count: int = 1, *, tainted: str = "") -> Decision:
@@ -92,7 +96,7 @@ def explain(
     policy: Policy, tool: ToolFacts, arguments: JsonObject, count: int = 1
 ) -> Iterator[str]:
     """Yield a line for each rule that was asked, and one for what came of it."""
-    for rules in ((*policy.user, *BUILTIN), *policy.layers):
+    for rules in ((*policy.user, *policy.built_in), *policy.layers):
         for rule in rules:
             is_fit, why = _fit(rule, tool, CallFacts(arguments, count))
             yield f"{'fits' if is_fit else 'does not fit'}: {rule} ({why})"
@@ -106,8 +110,12 @@ def _first(rules: Sequence[tuple[Rule, str]], call: CallFacts) -> Decision:
     for rule, named in rules:
         is_fit, why = _holds(rule, call)
         if is_fit:
-            return Decision(rule.action, rule, f"{named} ({why})")
+            return Decision(rule.action, rule, named if why == _ABOUT else f"{named} ({why})")
     return Decision(Action.ALLOW, None, "no rule fits")
+
+
+def _reason(rule: Rule) -> str:
+    return "its server marks it as destructive" if rule in BUILTIN else f"by {rule}"
 
 
 def _fit(rule: Rule, tool: ToolFacts, call: CallFacts) -> tuple[bool, str]:

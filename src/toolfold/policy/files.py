@@ -33,10 +33,14 @@ class PolicyFiles:
         self.paths = [config.directories.config / NAME]
         if project is not None:
             self.paths.append(project / ".toolfold" / NAME)
+        self._approvals = config.settings.approvals
         self._seen: dict[Path, tuple[object, RuleFile]] = {}
 
-    def policy(self, client: str = "") -> Policy:
+    def policy(self, client: str = "", *, has_decided: bool = False) -> Policy:
         """Return what holds now for a client, as the journal names it.
+
+        A client `has_decided` where its user was asked about the program as a whole, or lets it
+        run unasked, and cannot be asked about single tools: then only rules of the user's ask.
 
         Raises:
             ConfigError: A file cannot be understood: nothing is allowed until it can.
@@ -44,7 +48,10 @@ class PolicyFiles:
         user, *project = (self._read(path) for path in self.paths)
         key = client.removeprefix("key:") if client.startswith("key:") else None
         own = [each.keys[key] for each in (user, *project) if key in each.keys] if key else []
-        return Policy(user.rules, (*(each.rules for each in project), *own))
+        policy = Policy(user.rules, (*(each.rules for each in project), *own))
+        policy = policy._replace(may_trust_client=self._approvals == "auto")
+        is_trusted = self._approvals == "never" or (self._approvals == "auto" and has_decided)
+        return policy._replace(built_in=()) if is_trusted else policy
 
     def _read(self, path: Path) -> RuleFile:
         stamp = _stamp(path)

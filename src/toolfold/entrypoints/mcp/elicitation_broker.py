@@ -238,6 +238,12 @@ class _OpenQuestion:
         return self._reply
 
 
+def client_name(context: Any) -> str:
+    """Return what a client calls itself."""
+    client = context.session.client_params
+    return str(client.client_info.name) if client else ""
+
+
 def _origin(context: Any, params: types.InputResponseRequestParams) -> tuple[object, ...]:
     """Say who asks for what: an answer must come from there, and be to the same request."""
     client = context.session.client_params

@@ -15,7 +15,7 @@ from toolfold.app import App
 from toolfold.catalog.definitions import DefinitionText, definition, listing
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.tool import Tool
-from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, open_broker
+from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, client_name, open_broker
 from toolfold.entrypoints.mcp.passthrough import Passthrough
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
@@ -106,6 +106,8 @@ class _Surface:
             client=self.name_of(context),
             request=key_of(context.request_id),
             project=str(config.project or config.start_directory),
+            program=client_name(context),
+            is_local_client=context.request is None,
             shown=await self._shown(),
         )
 

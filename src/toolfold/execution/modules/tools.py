@@ -26,6 +26,9 @@ RESOURCES: Final = "tools.resources"
 """The one function that goes to a server, and so is counted as tools are."""
 
 _PATIENCE_S: Final = 10.0
+Asks = Callable[[Tool], bool]
+"""Says whether the user will be asked about a tool."""
+
 _MAX_HITS: Final = 50
 _MAX_DESCRIPTION_CHARS: Final = 500
 
@@ -63,8 +66,10 @@ class DiscoveryModule:
         """Make search by meaning ready in the background, for a host that stays."""
         self._meaning.want(self._index.index)
 
-    async def call(self, call: GuestCall, *, client: str = "") -> Json:
-        """Answer one call for a client.
+    async def call(
+        self, call: GuestCall, *, client: str = "", asks: Asks = lambda _tool: False
+    ) -> Json:
+        """Answer one call for a client; `asks` says of which tools its user will be asked.
 
         Raises:
             NotFound: No such function, or no such tool.
@@ -73,9 +78,9 @@ class DiscoveryModule:
         match call.function:
             case "tools.search":
                 given = _arguments(call, ("query", "limit", "server", "detail"))
-                return await self.search(**given, client=client)  # type: ignore[arg-type]
+                return await self.search(**given, client=client, asks=asks)  # type: ignore[arg-type]
             case "tools.describe":
-                return await self.describe(*map(str, call.args), client=client)
+                return await self.describe(*map(str, call.args), client=client, asks=asks)
             case "tools.servers":
                 await self.learn()
                 return await anyio.to_thread.run_sync(self.servers)
@@ -91,6 +96,7 @@ class DiscoveryModule:
         detail: str = "brief",
         *,
         client: str = "",
+        asks: Asks = lambda _tool: False,
     ) -> str:
         """Return the tools and skills that fit `query`, best first.
 
@@ -102,8 +108,11 @@ class DiscoveryModule:
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MAX_HITS))
         await self.learn()
-        result = await self._find(str(query), limit=limit, server=server, client=client)
-        lines = [self._shown(tool, detail) for tool in result.hits]
+        most = limit + _MAX_HITS
+        result = await self._find(str(query), limit=most, server=server, client=client)
+        lines = [self._shown(tool, detail, asks) for tool in result.hits[:limit]]
+        if len(result.hits) > limit:
+            lines.append(f"({limit} of {len(result.hits)}; limit=… shows more)")
         if not lines:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:
@@ -134,36 +143,49 @@ class DiscoveryModule:
         hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
         return replace(found, hits=tuple(hits[:limit]))
 
-    def _shown(self, tool: Tool, detail: str) -> str:
+    def _shown(self, tool: Tool, detail: str, asks: Asks) -> str:
         if skill := self._index.skill(tool):
             return shown_hit(skill, detail)
         if detail == "full":
-            return self._catalog.describe(tool)
-        return tool.path if detail == "name" else self._catalog.brief(tool)
+            return self._described(tool, asks)
+        return tool.path if detail == "name" else self._brief(tool, asks)
 
-    async def describe(self, *names: str, client: str = "") -> str:
+    def _brief(self, tool: Tool, asks: Asks) -> str:
+        return self._catalog.brief(tool) + ("  [asks the user]" if asks(tool) else "")
+
+    def _described(self, tool: Tool, asks: Asks) -> str:
+        stub = self._catalog.describe(tool)
+        return f"# asks the user before it is called\n{stub}" if asks(tool) else stub
+
+    async def describe(
+        self, *names: str, client: str = "", asks: Asks = lambda _tool: False
+    ) -> str:
         """Return the stubs of the tools named, with their documentation."""
         if not names:
             raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
         await self.learn()
         if any(name.startswith("skills") for name in names):
-            return await anyio.to_thread.run_sync(self._describe_all, names, client)
-        return self._describe_all(names, client)
+            return await anyio.to_thread.run_sync(self._describe_all, names, client, asks)
+        return self._describe_all(names, client, asks)
 
-    def _describe_all(self, names: tuple[str, ...], client: str) -> str:
-        return "\n\n".join(self._describe_one(name, client) for name in names)
+    def _describe_all(self, names: tuple[str, ...], client: str, asks: Asks) -> str:
+        return "\n\n".join(self._describe_one(name, client, asks) for name in names)
 
-    def _describe_one(self, name: str, client: str) -> str:
+    def _describe_one(self, name: str, client: str, asks: Asks) -> str:
         if name.startswith("skills.") and (skill := self._index.named(name)):
             return skill.documented
         tools = self._catalog.functions(name)
         if tools:
             found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
-            return (
-                "\n".join(map(self._catalog.brief, found))
-                or f"All tools of {name} are denied by a rule."
-            )
-        return self._catalog.describe(self._catalog.find(name))
+            lines = [*self._started_with(name), *(self._brief(tool, asks) for tool in found)]
+            return "\n".join(lines) if found else f"All tools of {name} are denied by a rule."
+        return self._described(self._catalog.find(name), asks)
+
+    def _started_with(self, module: str) -> list[str]:
+        """Say what a server was started with, as a comment above its tools."""
+        module = self._catalog.spellings.get(module, module)
+        values = [each.values for each in self._catalog.statuses() if each.module == module]
+        return [f"# started with {', '.join(values[0])}"] if values and values[0] else []
 
     def servers(self) -> str:
         """Return the servers, one a line, with the number of their tools or what ails them."""
@@ -181,6 +203,8 @@ class DiscoveryModule:
                 )
             else:
                 lines.append(f"{name}: {status.tools} tools")
+            if status.values and status.fault is None:
+                lines[-1] += f"; started with {', '.join(status.values)}"
         if not lines:
             lines.append("No server is configured. `toolfold doctor` says where to do so.")
         lines += self._catalog.notes

@@ -40,8 +40,8 @@ def question(wanted: ApprovalRequest, samples: list[JsonObject]) -> Question:
     """Return what a client puts to its user."""
     calls = "1 call" if wanted.known == 1 else f"{wanted.known} calls"
     message = (
-        f"Code of the agent wants to call {wanted.tool}: {calls} so far, more may follow in this "
-        f"run.\nRule: {shown_rule(wanted.rule)}\n"
+        f"The agent's code wants to call {wanted.tool}: {calls} so far, more may follow in this "
+        f"run.\nReason: {shown_rule(wanted.rule)}\n"
     )
     message += "\n".join(f"  {shown_arguments(sample)}" for sample in samples)
     return Question(asker="toolfold", message=message, schema=_FORM)
@@ -96,16 +96,13 @@ def shown_rule(rule: str) -> str:
 
 def waiting_text(approval: Approval) -> str:
     """Say what a run waits for, and how it is decided."""
-    calls = "a call" if approval.known == 1 else f"{approval.known} calls"
-    if approval.waits_alive:
-        how = "It waits there, and goes on from there"
-    else:
-        how = "It is frozen there, and goes on from there"
+    calls = "" if approval.known == 1 else f", {approval.known} calls"
     return (
-        f"The run waits for the user's approval of {calls} of {approval.tool} "
-        f"{approval.arguments}: {approval.rule}. {how}. The user decides in a terminal: "
-        f"`toolfold approve {approval.attempt}` or `toolfold reject {approval.attempt}`. Nobody "
-        f"else can. Then `import runs; runs.get({approval.attempt!r})` tells what came of it."
+        f"Needs approval: {approval.tool} {approval.arguments}{calls}: {approval.rule}. The run is "
+        "paused before this call and continues from it once approved. Tell the user to run "
+        f"`toolfold approve {approval.attempt}` or `toolfold reject {approval.attempt}` in a "
+        f"terminal; then `runs.get({approval.attempt!r}, wait_s=0)` shows the result. Other runs "
+        "can go on meanwhile."
     )
 
 

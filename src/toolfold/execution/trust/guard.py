@@ -28,6 +28,7 @@ from toolfold.errors import (
 )
 from toolfold.execution.tiers import Tier
 from toolfold.execution.trust.approval_form import (
+    MAX_APPROVED_CALLS,
     approved_calls,
     question,
     rejected_text,
@@ -36,6 +37,7 @@ from toolfold.execution.trust.approval_form import (
     waiting_text,
 )
 from toolfold.execution.trust.approvals import Approval, ApprovalRequest, Approvals, scope_of
+from toolfold.execution.trust.asked_clients import AUTOMATIC_S
 from toolfold.execution.trust.paused_runs import WaitingRuns
 from toolfold.journal.decisions import DecidedAction as DecidedAction
 from toolfold.journal.decisions import DecisionEvent
@@ -129,6 +131,7 @@ class CallGuard:
         self.clock: PausableClock | None = None
         self.waiting: WaitingRuns | None = None
         self.on_wait: Callable[[str], None] = lambda _text: None
+        self.on_automatic_answer: Callable[[], None] = lambda: None
         self._policy = policy
         self._approvals = approvals
         self._run = run
@@ -180,6 +183,10 @@ class CallGuard:
             yield
         finally:
             self._under_way -= 1
+
+    def asks(self, tool: ToolFacts) -> bool:
+        """Whether a rule asks about a tool, as far as that can be told without a call."""
+        return Ruling(self._policy, tool).decide({}).action is Action.ASK
 
     async def foresee(self, tool: ToolFacts, sent: JsonObject, *, tainted: str = "") -> bool:
         """Return whether the user would be asked about a call that is not made.
@@ -262,7 +269,8 @@ class CallGuard:
             if asked.is_always_allowed:
                 return
             wanted = self._wanted(asked, arguments, position, decision)
-            approval = await self._put(wanted, asked) if self.ask else None
+            may_trust = self._may_trust_client(decision)
+            approval = await self._put(wanted, asked, may_trust=may_trust) if self.ask else None
             if approval is None:
                 approval = await self._wait_outside(wanted)
             asked.is_rejected = approval.state != "approved"
@@ -310,14 +318,29 @@ class CallGuard:
             rule=shown_rule(decision.why),
         )
 
-    async def _put(self, wanted: ApprovalRequest, asked: "_AskedTool") -> Approval | None:
-        """Ask the user through the client; None if that leads nowhere."""
+    def _may_trust_client(self, decision: Decision) -> bool:
+        """Whether it is enough that the client let its user decide about the program."""
+        is_local = self._run.origin.is_local_client
+        return is_local and self._policy.may_trust_client and decision.rule in BUILTIN
+
+    async def _put(
+        self, wanted: ApprovalRequest, asked: "_AskedTool", *, may_trust: bool
+    ) -> Approval | None:
+        """Ask the user through the client; None if that leads nowhere.
+
+        A client that refuses by itself asks nobody; if it may be trusted, it has decided already.
+        """
         assert self.ask is not None  # noqa: S101
+        began = time.monotonic()
         try:
             reply = await self.ask(question(wanted, asked.waits[:_SAMPLES]))
         except (QuestionExpired, QuestionRefused):
             return None
-        most = approved_calls(reply)
+        most, by = approved_calls(reply), "the client's user"
+        is_automatic = reply.action != "accept" and time.monotonic() - began < AUTOMATIC_S
+        if is_automatic and may_trust:
+            await anyio.to_thread.run_sync(self.on_automatic_answer)
+            most, by = MAX_APPROVED_CALLS, "the client, which asks nobody"
         if most is None:
             return None
         approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
@@ -326,7 +349,7 @@ class CallGuard:
                 approval.id,
                 "approved" if most else "rejected",
                 most=most,
-                by="the client's user",
+                by=by,
             )
         )
 
