@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from toolfold.config.files import replace_file
+from toolfold.storage.files import replace_file
 
 AUTOMATIC_S: Final = 0.25
 """Nobody reads a question and answers it in less."""
