@@ -245,6 +245,7 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
     def refresh() -> None:
         catalog.refresh()
         checker.use(modules(catalog))
+        discovery.note_listing()
 
     workspace = open_workspace(config)
     files = WorkspaceVerbs(workspace, max_chars=limits.result_bytes, check=check_cancelled)

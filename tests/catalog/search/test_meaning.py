@@ -93,6 +93,23 @@ async def test_vectors_are_kept_on_disk_and_not_computed_again(tmp_path: Path) -
     assert counts == [9, 0]
 
 
+async def test_what_is_listed_is_learned_before_anybody_searches(tmp_path: Path) -> None:
+    counting, listed = Counting(), [index()]
+    meaning = ToolVectorIndex(counting, tmp_path)
+    meaning.follow(lambda: listed[-1])
+    async with learning(meaning):
+        for _ in range(2):  # the second time another listing has arrived
+            with anyio.fail_after(30):
+                while not meaning.is_ready_for(listed[-1]):
+                    await anyio.sleep(0.02)
+            first = await meaning.search(listed[-1], "umbrella forecast", limit=1)
+            assert [tool.function for tool in first.hits] == ["weather"]
+            assert not first.is_by_words_only
+            listed.append(index())
+            assert (await meaning.search(listed[-1], "rain", limit=1)).is_by_words_only
+            meaning.renew()
+
+
 class Broken:
     name = "broken"
     dimensions = 384

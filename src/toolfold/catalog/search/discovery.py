@@ -1,7 +1,7 @@
 """Rank tools for a query, by the words they share and, where vectors are at hand, by meaning."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -29,6 +29,8 @@ class SearchResult:
 
     hits: tuple[Tool, ...]
     unmatched: tuple[str, ...]
+    is_by_words_only: bool = field(default=False, compare=False)
+    """Whether their meaning had no say in it, though it could have had."""
 
 
 class ToolIndex:
@@ -96,6 +98,7 @@ class ToolIndex:
         return SearchResult(
             hits=self._hits(chain(named, others), limit),
             unmatched=tuple(word for word in match.unmatched if _is_said(word, query)),
+            is_by_words_only=self._vectors is None or embed is None,
         )
 
     def to_json(self) -> JsonObject:

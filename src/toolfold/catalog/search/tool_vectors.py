@@ -7,6 +7,7 @@ and the model are there, search goes by words.
 import json
 import logging
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,7 @@ class ToolVectorIndex:
         self._table: VectorTable | None = None
         self._ready: tuple[ToolIndex, ToolIndex] | None = None
         self._wanted: ToolIndex | None = None
+        self._index_of: Callable[[], ToolIndex] | None = None
         self._news = anyio.Event()
 
     def want(self, index: ToolIndex) -> None:
@@ -45,12 +47,26 @@ class ToolVectorIndex:
             self._wanted = index
             self._news.set()
 
+    def follow(self, index_of: Callable[[], ToolIndex]) -> None:
+        """Learn from now on, in the background, what the tools of the latest index mean."""
+        self._index_of = index_of
+        self._news.set()
+
+    def renew(self) -> None:
+        """Take note that the index may be another now."""
+        if self._index_of is not None:
+            self._news.set()
+
+    def is_ready_for(self, index: ToolIndex) -> bool:
+        """Whether it is known what the tools of `index` mean."""
+        return self._ready is not None and self._ready[0] is index
+
     async def search(
         self, index: ToolIndex, query: str, *, limit: int, server: str | None = None
     ) -> SearchResult:
         """Search by words and meaning; by words alone while the meaning is not known."""
         self.want(index)
-        if self._ready is None or self._ready[0] is not index:
+        if self._ready is None or not self.is_ready_for(index):
             return index.search(query, limit=limit, server=server)
         ready = self._ready[1]
         return await anyio.to_thread.run_sync(
@@ -62,11 +78,14 @@ class ToolVectorIndex:
         while True:
             await self._news.wait()
             self._news = anyio.Event()
-            if self._wanted is not None:
-                try:
-                    await self._learn(self._wanted)
-                except StoreError as error:
-                    _log.warning("Tools are searched by words alone: %s", error)
+            if self._index_of is not None:
+                self._wanted = await anyio.to_thread.run_sync(self._index_of)
+            if self._wanted is None or self.is_ready_for(self._wanted):
+                continue
+            try:
+                await self._learn(self._wanted)
+            except StoreError as error:
+                _log.warning("Tools are searched by words alone: %s", error)
 
     async def _learn(self, index: ToolIndex) -> None:
         if self._table is None:

@@ -56,6 +56,8 @@ def tools_search(arguments: Namespace) -> int:
         print(f"No tool matches {query!r}.")
     if found.unmatched:
         print(f"(no tool mentions: {', '.join(found.unmatched)})")
+    if found.is_by_words_only:
+        print("(found by words alone)")
     return shelf.report_missing()
 
 

@@ -25,6 +25,8 @@ READ: Final = "tools.read"
 RESOURCES: Final = "tools.resources"
 """The one function that goes to a server, and so is counted as tools are."""
 
+BY_WORDS_ONLY: Final = "(found by words alone: search by meaning is not ready yet)"
+
 _PATIENCE_S: Final = 10.0
 Asks = Callable[[Tool], bool]
 """Says whether the user will be asked about a tool."""
@@ -63,8 +65,12 @@ class DiscoveryModule:
         self._index = ToolAndSkillIndex(catalog, library)
 
     def warm(self) -> None:
-        """Make search by meaning ready in the background, for a host that stays."""
-        self._meaning.want(self._index.index)
+        """Keep search by meaning ready in the background, for a host that stays."""
+        self._meaning.follow(lambda: self._index.index)
+
+    def note_listing(self) -> None:
+        """Take note that a server has listed its tools: what they mean is learned at once."""
+        self._meaning.renew()
 
     async def call(
         self, call: GuestCall, *, client: str = "", asks: Asks = lambda _tool: False
@@ -117,6 +123,8 @@ class DiscoveryModule:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:
             lines.append(f"(no tool mentions: {', '.join(result.unmatched)})")
+        if result.is_by_words_only:
+            lines.append(BY_WORDS_ONLY)
         return "\n".join(lines + self._missing())
 
     async def find(
