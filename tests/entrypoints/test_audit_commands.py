@@ -80,7 +80,7 @@ def change(path: Path, statement: str) -> None:
 def test_a_log_that_holds_is_said_to(toolfold: Toolfold, ids: list[str]) -> None:
     done = toolfold("verify")
 
-    assert done.stdout == "The audit log holds: 9 entries of 2 runs.\n"
+    assert done.stdout == "Audit log verified: 9 entries of 2 runs.\n"
     assert done.returncode == 0, done.stderr
 
 
@@ -92,7 +92,7 @@ def test_one_changed_byte_is_named_with_its_entry_and_its_run(
 
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        "The audit log does not hold: calls, the row of entry 2 (call), was changed."
+        "The audit log does not verify: calls, the row of entry 2 (call), was changed."
         f" It belongs to run {ids[0]}."
     ]
     assert (told["fault"]["seq"], told["fault"]["run"]) == (2, ids[0])
@@ -149,9 +149,9 @@ def test_what_is_missing_or_damaged_is_an_alarm(
 def test_without_a_journal_there_is_nothing_to_verify(toolfold: Toolfold, home: Path) -> None:
     done = toolfold("verify")
 
-    assert (done.returncode, done.stdout) == (0, "The audit log holds: 0 entries of 0 runs.\n")
+    assert (done.returncode, done.stdout) == (0, "Audit log verified: 0 entries of 0 runs.\n")
     assert not (home / "data").exists()
-    assert "There is no journal yet" in toolfold("export").stderr
+    assert "Nothing has run yet" in toolfold("export").stderr
 
 
 def test_a_run_is_shown_once_more_with_all_attempts(toolfold: Toolfold, ids: list[str]) -> None:
@@ -160,14 +160,14 @@ def test_a_run_is_shown_once_more_with_all_attempts(toolfold: Toolfold, ids: lis
     assert done.returncode == 0, done.stderr
     shown = re.sub(r"\d{4}-\S+ \S+", "WHEN", re.sub(r"\d+\.\d+ (m?s)", r"N \1", done.stdout))
     assert shown.splitlines() == [
-        f"run {ids[0]}  WHEN  crash",
+        f"run {ids[0]}  WHEN  failed",
         "code:",
         "    import crm",
         "step 1: crm.find",
         '    arguments: {"name":"[PERSON_1]"}',
         '    ok, after N s, in N ms: {"id":7,"nöte":"\\u001b[31m"}',
         "reply:",
-        f"run {ids[1]}  WHEN  error",
+        f"run {ids[1]}  WHEN  failed",
         "code:",
         "    import crm",
         "step 2: crm.delete",
@@ -180,7 +180,7 @@ def test_a_run_is_shown_once_more_with_all_attempts(toolfold: Toolfold, ids: lis
         "    no answer is recorded",
         "reply:",
         "    RuntimeError",
-        "Nothing was called: these are the answers of then.",
+        "Nothing was called: these are recorded answers.",
     ]
     steps = json.loads(toolfold("replay", ids[1], "--json").stdout)[1]["steps"]
     assert [step["position"] for step in steps] == [2, 3]

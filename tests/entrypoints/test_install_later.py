@@ -5,7 +5,7 @@ import pytest
 from machine import Machine, realistic
 
 from toolfold.config.config import load_config
-from toolfold.entrypoints.commands.doctor import print_configuration
+from toolfold.entrypoints.commands.doctor import Findings, examine_configuration
 from toolfold.entrypoints.install.drift import drift
 
 
@@ -133,9 +133,9 @@ def test_doctor_reports_what_was_added_to_a_client(
     machine.run("install", "codex")
     path.write_text(path.read_text().replace(*ADDED["codex"]))
 
-    print_configuration(load_config())
+    examine_configuration(load_config(), Findings())
 
-    expected = f"!         codex (user): {path} has servers beside toolfold: late"
+    expected = f"!          codex (user): {path} has servers beside toolfold: late"
     assert expected in capsys.readouterr().out
 
 

@@ -82,7 +82,7 @@ def test_everything_can_be_had_as_json(memory: Command) -> None:
     assert as_json(memory("recall", "today", "--json"))["total"] == 1
     assert as_json(memory("delete", new, "--json")) == 1
     assert as_json(memory("restore", new, "--json")) is True
-    assert as_json(memory("purge", new, "--json")) == 1
+    assert as_json(memory("purge", new, "--json", "--yes")) == 1
     assert as_json(memory("health", "--json")).keys() == {"status", "count", "backend", "ready"}
 
 
@@ -94,17 +94,17 @@ def test_what_is_said_to_people_is_said_in_words(memory: Command) -> None:
         memory("list").stdout,
         memory("restore", name).stdout,
         memory("history", name).stdout.splitlines()[0] + "\n",
-        memory("purge", name).stdout,
+        memory("purge", name, "--yes").stdout,
         memory("recall", "yesterday").stdout,
     ]
 
     assert told[0].startswith("Memory ok: 1 note in sqlite")
     assert told[1:6] == [
-        "1 deleted; `toolfold memory restore` brings them back.\n",
+        "1 note deleted; `toolfold memory restore HASH` restores one.\n",
         "No notes.\n",
-        "It is back.\n",
+        f"Note {name} restored.\n",
         f"note {name}\n",
-        "1 erased for good.\n",
+        "1 note erased.\n",
     ]
     assert told[6].startswith("No notes for 'yesterday (")
 
@@ -165,9 +165,9 @@ def test_a_namespace_can_be_named(memory: Command, memory_user: MemoryHome) -> N
         (("get", "not-a-hash"), "not-a-hash"),
         (("delete",), "by their hashes, or by --tags"),
         (("update", "00000000", "--content", "x"), "00000000"),
-        (("search",), "required: query"),
-        (("list", "--limit", "many"), "invalid int value"),
-        (("dream",), "invalid choice"),
+        (("search",), "QUERY is missing"),
+        (("list", "--limit", "many"), "--limit takes a whole number"),
+        (("dream",), "`toolfold memory dream` is not a command"),
     ],
 )
 def test_mistakes_get_one_clear_line_and_status_2(
@@ -218,7 +218,7 @@ def test_a_store_that_another_embedder_filled_is_embedded_anew(
         found = home.toolfold("memory", "search", "fox")
         again = home.toolfold("memory", "reembed", "--json")
 
-        assert (mended.returncode, mended.stdout) == (0, "2 notes have new vectors.\n")
+        assert (mended.returncode, mended.stdout) == (0, "2 notes embedded again.\n")
         assert "the red fox" in found.stdout.splitlines()[1]
         assert json.loads(again.stdout) == 0
         assert home.read("SELECT count(*) FROM points WHERE length(vector) = 388") == [(2,)]

@@ -143,7 +143,7 @@ async def test_what_is_forgotten_is_revealed_to_nobody_and_numbers_are_not_given
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
     assert before.value == "[EMAIL_1]"
-    assert "9 values were forgotten" in forgotten.stdout
+    assert "9 values forgotten" in forgotten.stdout
     assert "stand for nothing here" in after.text
     assert anew.value not in ("[EMAIL_1]", "[EMAIL_2]", "[EMAIL_3]")
     assert "@" not in str(anew.value)
@@ -154,5 +154,5 @@ def test_vaults_that_nobody_used_are_emptied(terminal: Terminal) -> None:
     vaults.vault("old").conceal({"email": "ada@example.org"})
     vaults.close()
 
-    assert "1 vaults were emptied" in terminal.program("forget", "--unused-days", "0").stdout
-    assert "0 vaults were emptied" in terminal.program("forget", "--unused-days", "0").stdout
+    assert "1 vault emptied" in terminal.program("forget", "--unused-days", "0").stdout
+    assert "0 vaults emptied" in terminal.program("forget", "--unused-days", "0").stdout

@@ -300,7 +300,7 @@ async def test_who_approves_may_leave_and_the_run_goes_on(opened: Any, updates: 
         told = await rest.run(f"import runs\nruns.get({frozen['run_id']!r})['state']")
 
     assert answer.json()["result"] is None
-    assert told["value"] == "ok"
+    assert told["value"] == "done"
     assert done(updates) == [1, 2]
 
 

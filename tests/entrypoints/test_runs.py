@@ -59,22 +59,24 @@ def test_runs_are_listed_newest_first(toolfold: Toolfold, ids: list[str]) -> Non
 
     assert done.returncode == 0, done.stderr
     when = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-    newest, failed, fine = done.stdout.splitlines()
-    assert re.fullmatch(rf"{ids[0]}  {when}  shop +ok +0 calls  1 \+ 1", fine)
-    assert re.fullmatch(rf"{ids[1]}  {when}  - +error +2 calls  import crm\\x1b\[31m", failed)
-    assert re.fullmatch(rf"{ids[2]}  {when}  - +running +0 calls  #{{60}}…", newest)
-    assert len(toolfold("runs", "--limit", "2").stdout.splitlines()) == 2
+    titles, newest, failed, fine = done.stdout.splitlines()
+    assert titles.split() == ["RUN", "STARTED", "PROJECT", "STATE", "CALLS", "CODE"]
+    assert re.fullmatch(rf"{ids[0]}  {when}  shop +done +0  1 \+ 1", fine)
+    assert re.fullmatch(rf"{ids[1]}  {when}  - +failed +2  import crm\\x1b\[31m", failed)
+    assert re.fullmatch(rf"{ids[2]}  {when}  - +running +0  #{{60}}…", newest)
+    assert len(toolfold("runs", "--limit", "2").stdout.splitlines()) == 3
 
 
 def test_one_run_is_shown_with_its_calls(toolfold: Toolfold, ids: list[str]) -> None:
     lines = toolfold("runs", ids[1]).stdout.splitlines()
 
-    assert re.fullmatch(rf"{ids[1]}  .*  error", lines[0])
-    assert lines[1:5] == ["client: relay-1", "code:", "    import crm\\x1b[31m", "2 calls:"]
+    assert re.fullmatch(rf"{ids[1]}  .*  failed", lines[0])
+    assert lines[1:3] == ["client: relay-1", "failure: error"]
+    assert lines[3:6] == ["code:", "    import crm\\x1b[31m", "2 calls:"]
     found = r' +1  crm\.find  ok  \d+\.\d ms  {"name":"Ada"} -> {"id":7}'
-    assert re.fullmatch(found, lines[5])
-    assert re.fullmatch(r" +2  crm\.delete  failed  .* -> crm.delete failed: no rights", lines[6])
-    assert lines[7:] == ["reply:", "    RuntimeError", "    no rights"]
+    assert re.fullmatch(found, lines[6])
+    assert re.fullmatch(r" +2  crm\.delete  failed  .* -> crm.delete failed: no rights", lines[7])
+    assert lines[8:] == ["reply:", "    RuntimeError", "    no rights"]
 
 
 def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
@@ -93,7 +95,7 @@ def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
 
     assert ours.splitlines()[0].endswith("running")
     assert theirs.splitlines()[0].endswith("lost")
-    assert "It has no end" in theirs
+    assert "The run has not ended" in theirs
     assert "150 bytes in all; the rest is not kept." in ours
 
 
@@ -103,14 +105,14 @@ def test_programs_get_json(toolfold: Toolfold, ids: list[str]) -> None:
 
     assert [entry["id"] for entry in listed] == ids[::-1]
     assert [entry["calls"] for entry in listed] == [0, 2, 0]
-    assert (one["state"], one["client"], one["request"]) == ("error", "relay-1", "7")
+    assert (one["state"], one["client"], one["request"]) == ("failed", "relay-1", "7")
     assert [call["tool"] for call in one["calls"]] == ["crm.find", "crm.delete"]
     assert one["calls"][0]["answer"] == {"head": '{"id":7}', "size_bytes": 8}
     assert one["ending"]["reply"]["head"] == "RuntimeError\nno rights"
 
 
 def test_without_a_journal_there_are_no_runs(toolfold: Toolfold, home: Path) -> None:
-    assert toolfold("runs").stdout == "No run is in the journal.\n"
+    assert toolfold("runs").stdout == "No runs yet. `toolfold run -c '1 + 1'` makes one.\n"
     assert json.loads(toolfold("runs", "--json").stdout) == []
     assert not (home / "data").exists()
 
@@ -120,7 +122,7 @@ def test_without_a_journal_there_are_no_runs(toolfold: Toolfold, home: Path) -> 
     [
         (("ffff",), "No run has an id that begins with 'ffff'"),
         (("6",), "Several runs have an id that begins with '6'"),
-        (("--limit", "0"), "--limit takes a number of runs above 0"),
+        (("--limit", "0"), "--limit takes a number above 0"),
     ],
 )
 def test_mistakes_get_one_clear_line(

@@ -60,9 +60,8 @@ def test_people_read_edit_and_share_what_agents_saved(
     toolfold: Toolfold, folder: Path, tmp_path: Path
 ) -> None:
     listed = toolfold("skills", "list")
-    assert listed.stdout == (
-        "skills.hello.greet(name: str = 'you') -> str: Greet people  (project; used 1, well 1)\n"
-    )
+    line = listed.stdout.splitlines()[1]
+    assert line == "hello.greet  project  1 run, 1 succeeded  Greet people"
     [summary] = json.loads(toolfold("skills", "list", "--json").stdout)
     assert (summary["name"], summary["used"], summary["succeeded"]) == ("hello.greet", 1, 1)
     shown = toolfold("skills", "show", "hello/greet").stdout
@@ -79,7 +78,7 @@ def test_people_read_edit_and_share_what_agents_saved(
     assert "the value is another" in tested.stdout
     assert "the skill has changed since the recording" in tested.stdout
     rolled = toolfold("skills", "rollback", "hello.greet")
-    assert rolled.stdout == "hello.greet is as it was in version 1; that is version 3 now.\n"
+    assert rolled.stdout == "hello.greet is back at version 1, saved as version 3.\n"
     tested = toolfold("skills", "test")
     assert (tested.returncode, tested.stdout) == (
         0,
@@ -92,11 +91,11 @@ def test_people_read_edit_and_share_what_agents_saved(
     with zipfile.ZipFile(tmp_path / "greet.zip") as archive:
         assert sorted(archive.namelist()) == ["greet/SKILL.md", "greet/skill.py"]
     again = toolfold("skills", "export", "hello.greet", "greet.zip")
-    assert (again.returncode, "nothing is written over" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
 
     assert toolfold("skills", "delete", "hello.greet").returncode == 0
     assert not folder.exists()
-    assert "No skill is saved yet" in toolfold("skills", "list").stdout
+    assert "No skills yet" in toolfold("skills", "list").stdout
 
 
 def test_what_does_not_stand_the_check_is_not_taken_over_and_not_lost(
@@ -121,10 +120,8 @@ def test_a_broken_folder_is_listed_with_what_is_wrong(toolfold: Toolfold, tmp_pa
 
     listed = toolfold("skills", "list")
 
-    assert (listed.returncode, listed.stdout) == (
-        1,
-        f"broken  not usable: {broken}: SKILL.md is missing\n",
-    )
+    assert listed.returncode == 1
+    assert f"broken: {broken}: SKILL.md is missing" in listed.stdout
     missing = toolfold("skills", "show", "brken")
     assert (missing.returncode, "Did you mean 'broken'?" in missing.stderr) == (2, True)
     named = toolfold("skills", "show", "../x")

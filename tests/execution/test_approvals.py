@@ -762,7 +762,7 @@ async def test_a_dry_run_does_nothing_with_other_runs(toolfold: Running, updates
         assert "this is a dry run" in refused.text
     told = await toolfold.run(f"import runs\nruns.get({frozen.run_id!r})['state']", dry_run=True)
 
-    assert told.value == "approval"
+    assert told.value == "waiting"
     assert done(updates) == []
 
 

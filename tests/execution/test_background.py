@@ -45,7 +45,7 @@ async def test_a_long_run_is_answered_and_picked_up(toolfold: Running) -> None:
             picked = await execute(client, f"import runs\nruns.get('{run_id}', wait_s=0)")
             assert '"state": "running"' in picked
             picked = ""
-            while '"ok"' not in picked:
+            while '"done"' not in picked:
                 picked = await execute(client, f"import runs\nruns.get('{run_id}', wait_s=0.2)")
         # Its variables are where the next run finds them.
         later = await execute(client, "answer")

@@ -1,27 +1,44 @@
 """The command line: argument parsing, nothing else. Heavy imports wait for their command."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
+from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.privacy_options import add_privacy
 from toolfold.entrypoints.session_options import add_runs, add_sessions
 from toolfold.entrypoints.skills_options import add_skills
 from toolfold.entrypoints.trust_options import add_approvals, add_policy
 
-_EPILOG = """\
-examples:
-  toolfold run -c 'import tools; print(tools.servers())'
-  toolfold tools search "open an issue"
-  toolfold doctor
-"""
+_BARE: Final = {
+    "tools": "list",
+    "memory": "list",
+    "runs": "list",
+    "sessions": "list",
+    "policy": "show",
+    "privacy": "status",
+    "skills": "list",
+    "workspace": "ls",
+    "keys": "list",
+}
+"""What a group does without a verb."""
+
+_OPTIONS: Final = ("-h", "--help", "--version")
+_RUN_ID: Final = re.compile(r"[0-9a-f]{1,16}")
 
 
-def run_command(argv: Sequence[str], parser: argparse.ArgumentParser | None = None) -> int:
+def run_command(argv: Sequence[str], parser: Parser | None = None) -> int:
     """Run one command and return its exit status; who runs many may keep the parser."""
-    arguments = (parser or make_parser()).parse_args(argv)
+    parser = parser or make_parser()
+    words = with_verb(argv)
+    if words[0].startswith("-") and len(words) == 1 and words[0] not in _OPTIONS:
+        parser.refuse(words)
+    arguments, extra = parser.parse_known_args(words)
+    if extra:
+        arguments.leaf.refuse(extra)
     from importlib import import_module
 
     from toolfold.errors import ToolfoldError
@@ -39,50 +56,78 @@ def run_command(argv: Sequence[str], parser: argparse.ArgumentParser | None = No
     return status
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return what reads all commands."""
-    parser = argparse.ArgumentParser(
+def with_verb(argv: Sequence[str]) -> list[str]:
+    """Return the words with a verb where a group was named alone, or with the id of a run."""
+    words = list(argv) or ["welcome"]
+    if words[0] == "help":
+        return [*words[1:], "--help"]
+    if words[0] not in _BARE or {"-h", "--help"} & set(words[1:2]):
+        return words
+    if len(words) == 1 or words[1].startswith("-"):
+        return [words[0], _BARE[words[0]], *words[1:]]
+    if words[0] == "runs" and _RUN_ID.fullmatch(words[1]):
+        return ["runs", "show", *words[1:]]
+    return words
+
+
+def make_parser() -> Parser:
+    """Return the parser of all commands."""
+    parser = Parser(
         prog="toolfold",
         description="Fold every tool an agent has into one.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "toolfold install claude --dry-run",
+            "toolfold doctor",
+            "toolfold tools search 'open an issue'",
+            "toolfold run -c 'import tools; print(tools.servers())'",
+        ),
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     # Left to itself, argparse would load what measures terminals to find out our own name.
     commands = parser.add_subparsers(metavar="COMMAND", required=True, prog="toolfold")
     shared = _shared_options()
+    _add_install(commands)
+    _add_doctor(commands, shared)
     _add_run(commands, shared)
     _add_tools(commands, shared)
-    _add_mcp(commands, shared)
-    _add_serve(commands, shared)
-    _add_ui(commands, shared)
     add_memory(commands)
-    add_transfer(commands)
     add_runs(commands, shared)
-    add_sessions(commands)
     add_approvals(commands, shared)
     add_policy(commands, shared)
     add_privacy(commands, shared)
+    add_sessions(commands)
     add_skills(commands, shared)
     _add_workspace(commands)
     _add_savings(commands)
+    add_transfer(commands)
     _add_trust(commands)
-    _add_install(commands)
-    _add_hook(commands)
-    _add_daemon(commands)
     _add_login(commands, shared)
+    _add_serve(commands, shared)
+    _add_ui(commands, shared)
     _add_keys(commands)
-    doctor = commands.add_parser(
-        "doctor", parents=[shared], help="connect to every server and say what works"
-    )
-    doctor.set_defaults(command="doctor", module="commands.local")
+    _add_daemon(commands)
+    _add_mcp(commands, shared)
+    _add_hook(commands)
+    _add_shell(commands)
+    return parser
+
+
+def _add(commands: Any, name: str, about: str, *examples: str, **options: Any) -> Any:
+    """Add a command; what it is called with follows."""
+    command = options.pop("command", name.replace("-", "_"))
+    module = options.pop("module")
+    if about:
+        options |= {"help": about}
+        options.setdefault("description", f"{about[:1].upper()}{about[1:]}.")
+    parser = commands.add_parser(name, examples=examples, **options)
+    parser.set_defaults(command=command, module=module)
     return parser
 
 
 def _shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--no-daemon", action="store_true", help="do everything in this process")
-    shared.add_argument("--config", metavar="FILE", help="use exactly the servers of this file")
+    shared.add_argument("--config", metavar="FILE", help="use only the servers of this file")
     shared.add_argument(
         "--set",
         action="append",
@@ -93,138 +138,189 @@ def _shared_options() -> argparse.ArgumentParser:
     return shared
 
 
+def _add_json(parser: Any) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_doctor(commands: Any, shared: argparse.ArgumentParser) -> None:
+    doctor = _add(
+        commands, "doctor", "check everything: configuration, daemon, sandbox, servers",
+        "toolfold doctor", "toolfold doctor --json",
+        parents=[shared], module="commands.local",
+    )  # fmt: skip
+    _add_json(doctor)
+
+
 def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
-    run = commands.add_parser("run", parents=[shared], help="run Python with every tool at hand")
-    run.add_argument("file", nargs="?", help="a file with the code; standard input if left out")
-    run.add_argument("-c", dest="code", help="the code itself")
+    run = _add(
+        commands, "run", "run Python with every tool at hand",
+        "toolfold run -c 'import tools; print(tools.servers())'",
+        "toolfold run report.py --dry-run",
+        "echo '1 + 1' | toolfold run",
+        parents=[shared], module="commands.local",
+    )  # fmt: skip
+    run.add_argument("file", nargs="?", metavar="FILE", help="default: standard input")
+    run.add_argument("-c", dest="code", metavar="CODE", help="the code itself")
     run.add_argument(
-        "--dry-run", action="store_true", help="call only what reads, and list what would be called"
+        "--dry-run", action="store_true", help="call only what reads; list the other calls"
     )
-    run.add_argument("--session", metavar="NAME", help="go on with its variables, and keep them")
-    run.add_argument("--json", action="store_true", help="print the typed result")
-    run.set_defaults(command="run", module="commands.local")
+    run.add_argument("--session", metavar="NAME", help="keep variables under this name")
+    _add_json(run)
 
 
 def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
-    tools = commands.add_parser("tools", help="list, find and describe tools")
-    kinds = tools.add_subparsers(
-        metavar="list|search|describe", required=True, prog="toolfold tools"
+    tools = commands.add_parser(
+        "tools",
+        help="list, search and describe tools",
+        description="The tools of your servers.",
+        examples=("toolfold tools", "toolfold tools search 'open an issue'"),
     )
-    shared = argparse.ArgumentParser(add_help=False, parents=[shared])
-    shared.add_argument("--json", action="store_true", help="print JSON")
-    listing = kinds.add_parser("list", parents=[shared], help="every tool, a line each")
-    listing.add_argument("server", nargs="?", help="only the tools of this server")
-    listing.set_defaults(command="tools_list", module="commands.tools")
-    search = kinds.add_parser("search", parents=[shared], help="the tools that fit a task")
-    search.add_argument("query", nargs="+")
+    verbs = tools.add_subparsers(metavar="VERB", prog="toolfold tools")
+    module = "commands.tools"
+    listing = _add(
+        verbs, "list", "list tools", "toolfold tools list", "toolfold tools list --server git",
+        parents=[shared], command="tools_list", module=module,
+    )  # fmt: skip
+    listing.add_argument("name", nargs="?", metavar="SERVER", help="only tools of this server")
+    search = _add(
+        verbs, "search", "find tools for a task", "toolfold tools search 'open an issue'",
+        parents=[shared], command="tools_search", module=module,
+    )  # fmt: skip
+    search.add_argument("query", nargs="+", metavar="QUERY")
     search.add_argument("--limit", type=int, default=5, help="how many (default 5)")
-    search.add_argument("--server", help="only the tools of this server")
-    search.set_defaults(command="tools_search", module="commands.tools")
-    describe = kinds.add_parser("describe", parents=[shared], help="how to call a tool")
-    describe.add_argument("names", nargs="+", metavar="NAME")
-    describe.set_defaults(command="tools_describe", module="commands.tools")
+    for parser in (listing, search):
+        parser.add_argument("--server", metavar="SERVER", help="only tools of this server")
+    describe = _add(
+        verbs, "describe", "show how to call a tool, or all tools of a server",
+        "toolfold tools describe github.create_issue", "toolfold tools describe filesystem",
+        parents=[shared], command="tools_describe", module=module,
+    )  # fmt: skip
+    describe.add_argument("names", nargs="+", metavar="NAME", help="tools or servers")
+    for parser in (listing, search, describe):
+        _add_json(parser)
 
 
 def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
-    mcp = commands.add_parser("mcp", parents=[shared], help="serve execute_code over stdio")
+    mcp = _add(
+        commands, "mcp", "serve execute_code over stdio; clients start this",
+        "toolfold mcp", "toolfold mcp --tools memory",
+        parents=[shared], module="commands.local",
+    )  # fmt: skip
     mcp.add_argument(
         "--tools",
         choices=("code", "memory", "graph"),
-        help="what the client sees: one tool that runs code (default), or memory or the knowledge "
-        "graph alone",
+        help="offer one tool that runs code (default), only memory, or only the knowledge graph",
     )
-    mcp.add_argument("--namespace", help="where notes belong to; by default the project")
-    mcp.set_defaults(command="mcp", module="commands.local")
-
-
-def _add_ui(commands: Any, shared: argparse.ArgumentParser) -> None:
-    ui = commands.add_parser("ui", parents=[shared], help="open the dashboard in a browser")
-    ui.add_argument("--port", type=int, default=0, help="the port (default: a free one)")
-    ui.add_argument("--no-browser", action="store_true", help="only print the address")
-    ui.set_defaults(command="ui", module="commands.ui")
+    mcp.add_argument("--namespace", help="where notes belong (default: the project)")
 
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
-    serve = commands.add_parser(
-        "serve", parents=[shared], help="be the daemon in the foreground, and serve HTTP"
-    )
+    serve = _add(
+        commands, "serve", "serve MCP and REST over HTTP, in the foreground",
+        "toolfold serve", "toolfold serve --host 0.0.0.0 --port 8765",
+        parents=[shared], module="commands.serve",
+    )  # fmt: skip
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
     serve.add_argument("--port", help="the port (default 8765); 0 takes a free one")
-    serve.add_argument("--data-dir", metavar="DIR", help="where notes, runs and keys are kept")
-    serve.set_defaults(command="serve", module="commands.serve")
+    serve.add_argument("--data-dir", metavar="DIR", help="where notes, runs and keys are stored")
+
+
+def _add_ui(commands: Any, shared: argparse.ArgumentParser) -> None:
+    ui = _add(
+        commands, "ui", "open the dashboard in a browser", "toolfold ui",
+        "toolfold ui --no-browser", parents=[shared], module="commands.ui",
+    )  # fmt: skip
+    ui.add_argument("--port", type=int, default=0, help="the port (default: a free one)")
+    ui.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
 def _add_daemon(commands: Any) -> None:
-    def add(name: str, **options: Any) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = commands.add_parser(name, **options)
-        parser.set_defaults(command=name, module="commands.daemon")
-        return parser
-
-    status = add("status", help="say whether the daemon runs, and for whom")
-    status.add_argument("--json", action="store_true", help="print JSON")
-    stop = add("stop", help="end the daemon when nobody waits for an answer")
-    stop.add_argument("--now", action="store_true", help="end it with the runs in progress")
-    logs = add("logs", help="print the end of the daemon's log, or of a server's")
-    logs.add_argument("server", nargs="?", help="a server's name")
+    module = "commands.daemon"
+    status = _add(
+        commands, "status", "show the daemon, its clients and servers", "toolfold status",
+        module=module,
+    )  # fmt: skip
+    _add_json(status)
+    stop = _add(
+        commands, "stop", "stop the daemon once no request is in progress", "toolfold stop",
+        "toolfold stop --now", module=module,
+    )  # fmt: skip
+    stop.add_argument("--now", action="store_true", help="also end runs in progress")
+    logs = _add(
+        commands, "logs", "print the log of the daemon, of the hooks or of a server",
+        "toolfold logs", "toolfold logs hooks", "toolfold logs github -f", module=module,
+    )  # fmt: skip
+    logs.add_argument(
+        "server", nargs="?", metavar="NAME", help="daemon (default), hooks, or a server's name"
+    )
     logs.add_argument("-n", dest="lines", type=int, default=50, help="how many lines (default 50)")
-    logs.add_argument("-f", dest="follow", action="store_true", help="go on as it grows")
-    add("daemon").add_argument("--lock", type=int)  # without help it is not listed
+    logs.add_argument("-f", dest="follow", action="store_true", help="follow the log as it grows")
+    _add(commands, "daemon", "", module=module).add_argument("--lock", type=int)
 
 
 def _add_workspace(commands: Any) -> None:
-    workspace = commands.add_parser("workspace", help="files that runs have left in this project")
-    kinds = workspace.add_subparsers(
-        metavar="ls|cat|rm|export", required=True, prog="toolfold workspace"
+    workspace = commands.add_parser(
+        "workspace",
+        help="files that runs left in this project",
+        description="Files that runs left in this project.",
+        examples=("toolfold workspace", "toolfold workspace cat report.csv"),
     )
-    ls = kinds.add_parser("ls", help="list files")
-    ls.add_argument("pattern", nargs="?", help="such as '*.csv' or 'results/*' (default: all)")
-    ls.set_defaults(command="workspace_ls", module="commands.workspace")
-    cat = kinds.add_parser("cat", help="print a file as it is")
-    cat.add_argument("path")
-    cat.set_defaults(command="workspace_cat", module="commands.workspace")
-    rm = kinds.add_parser("rm", help="remove a file, or a directory with all that is in it")
-    rm.add_argument("path", nargs="?")
+    verbs = workspace.add_subparsers(metavar="VERB", prog="toolfold workspace")
+
+    def add(name: str, about: str, *examples: str) -> Any:
+        command = f"workspace_{name}"
+        return _add(verbs, name, about, *examples, command=command, module="commands.workspace")
+
+    ls = add("ls", "list files", "toolfold workspace ls 'results/*'")
+    ls.add_argument("pattern", nargs="?", metavar="PATTERN", help="such as '*.csv' (default: all)")
+    _add_json(ls)
+    cat = add("cat", "print a file", "toolfold workspace cat report.csv")
+    cat.add_argument("path", metavar="PATH")
+    rm = add("rm", "remove a file or a directory", "toolfold workspace rm results --yes")
+    rm.add_argument("path", nargs="?", metavar="PATH")
     rm.add_argument("--all", action="store_true", help="remove everything")
-    rm.set_defaults(command="workspace_rm", module="commands.workspace")
-    export = kinds.add_parser("export", help="write files to an archive")
-    export.add_argument("archive", help="a .zip, .tar or .tar.gz that is not there yet")
-    export.add_argument("path", nargs="?", help="only what is below this")
-    export.set_defaults(command="workspace_export", module="commands.workspace")
+    rm.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    export = add("export", "write files to an archive", "toolfold workspace export files.zip")
+    export.add_argument("archive", metavar="ARCHIVE", help="a new .zip, .tar or .tar.gz")
+    export.add_argument("path", nargs="?", metavar="PATH", help="only what is below this")
 
 
 def _add_savings(commands: Any) -> None:
-    savings = commands.add_parser("savings", help="tokens that did not pass through a model")
-    savings.add_argument(
-        "--since", metavar="WHEN", help="a date, or how long ago: 12h, 7d, 2w (default: all)"
-    )
+    savings = _add(
+        commands, "savings", "show how many tokens were saved",
+        "toolfold savings --since yesterday", "toolfold savings --by tool --price 3",
+        "toolfold savings --estimate", module="commands.savings",
+    )  # fmt: skip
+    savings.add_argument("--since", metavar="WHEN", help="a date, yesterday, 12h, 7d, 2w")
     savings.add_argument(
         "--by", choices=("run", "day", "tool", "server", "door"), help="a line for each"
     )
     savings.add_argument(
-        "--price", type=float, metavar="DOLLARS", help="of a million tokens that a model reads"
+        "--price", type=float, metavar="DOLLARS", help="the price of a million input tokens"
     )
     savings.add_argument("--users", type=int, default=1, help="how many work like this (default 1)")
     savings.add_argument(
         "--estimate",
         action="store_true",
-        help="what the servers of your clients cost before anything is called",
+        help="what the servers of your clients cost before any call",
     )
-    savings.add_argument("--json", action="store_true", help="print JSON")
-    savings.set_defaults(command="savings", module="commands.savings")
+    _add_json(savings)
 
 
 def _add_trust(commands: Any) -> None:
-    trust = commands.add_parser("trust", help="let the servers of this project's file start")
-    trust.add_argument("file", nargs="?", help="by default the file of the current project")
-    trust.add_argument("--revoke", action="store_true", help="take the trust back")
-    trust.set_defaults(command="trust", module="commands.local")
+    trust = _add(
+        commands, "trust", "let the servers of a project's file start",
+        "toolfold trust", "toolfold trust --revoke", module="commands.local",
+    )  # fmt: skip
+    trust.add_argument("file", nargs="?", metavar="FILE", help="default: this project's file")
+    trust.add_argument("--revoke", action="store_true", help="no longer trust it")
 
 
 def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
-    login = commands.add_parser(
-        "login", parents=[shared], help="log in to an HTTP server, in the browser"
-    )
-    login.add_argument("server", help="its name in the configuration")
+    login = _add(
+        commands, "login", "log in to an HTTP server, in the browser", "toolfold login linear",
+        parents=[shared], module="commands.login",
+    )  # fmt: skip
     login.add_argument("--no-browser", action="store_true", help="only print the page to visit")
     login.add_argument(
         "--timeout",
@@ -233,29 +329,40 @@ def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="S",
         help="how long to wait for you (default 300 s)",
     )
-    login.set_defaults(command="login", module="commands.login")
-    logout = commands.add_parser("logout", parents=[shared], help="forget such a login")
-    logout.add_argument("server", help="its name in the configuration")
-    logout.set_defaults(command="logout", module="commands.login")
+    logout = _add(
+        commands, "logout", "forget a login", "toolfold logout linear",
+        parents=[shared], module="commands.login",
+    )  # fmt: skip
+    for parser in (login, logout):
+        parser.add_argument("server", metavar="SERVER", help="its name in the configuration")
 
 
 def _add_keys(commands: Any) -> None:
-    keys = commands.add_parser("keys", help="who may use toolfold over HTTP")
-    kinds = keys.add_subparsers(
-        metavar="create|list|revoke|token", required=True, prog="toolfold keys"
+    keys = commands.add_parser(
+        "keys",
+        help="API keys for HTTP",
+        description="Who may use toolfold over HTTP.",
+        examples=("toolfold keys create ci", "toolfold keys", "toolfold keys revoke ci"),
     )
-    create = kinds.add_parser("create", help="make a key, and print it for the only time")
-    create.add_argument("name", help="who gets it")
-    create.add_argument("--namespace", help="where its notes belong to; by default the project")
-    create.add_argument("--json", action="store_true", help="print JSON")
-    listing = kinds.add_parser("list", help="all keys that there are and were")
-    listing.add_argument("--json", action="store_true", help="print JSON")
-    revoke = kinds.add_parser("revoke", help="have a key open nothing any more")
-    revoke.add_argument("key", help="its id, or the name of who has it")
-    token = kinds.add_parser("token", help="the token that pages in your browser need")
-    token.add_argument("--renew", action="store_true", help="make another one first")
-    for kind, parser in kinds.choices.items():
-        parser.set_defaults(command=f"keys_{kind}", module="commands.keys")
+    verbs = keys.add_subparsers(metavar="VERB", prog="toolfold keys")
+
+    def add(name: str, about: str, *examples: str) -> Any:
+        command = f"keys_{name}"
+        parser = _add(verbs, name, about, *examples, command=command, module="commands.keys")
+        parser.add_argument("--data-dir", metavar="DIR", help="as of `toolfold serve --data-dir`")
+        return parser
+
+    create = add("create", "create a key and print it, once", "toolfold keys create ci")
+    create.add_argument("name", metavar="NAME", help="who gets it")
+    create.add_argument("--namespace", help="where its notes belong (default: the project)")
+    listing = add("list", "list keys, revoked ones included", "toolfold keys list")
+    revoke = add("revoke", "revoke a key", "toolfold keys revoke ci --yes")
+    revoke.add_argument("key", metavar="KEY", help="its id or name")
+    revoke.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    token = add("token", "print the token for pages in your browser", "toolfold keys token")
+    token.add_argument("--renew", action="store_true", help="replace it first")
+    for parser in (create, listing):
+        _add_json(parser)
 
 
 def _add_install(commands: Any) -> None:
@@ -269,30 +376,65 @@ def _add_install(commands: Any) -> None:
     clients.add_argument(
         "clients", nargs="*", metavar="CLIENT", help="claude cursor vscode codex all"
     )
-    install = commands.add_parser(
-        "install", parents=[clients, where, dry], help="move a client's servers to toolfold"
-    )
-    install.add_argument("--keep", action="store_true", help="add toolfold, and move nothing")
+    module = "install.commands"
+    install = _add(
+        commands, "install", "move a client's servers to toolfold",
+        "toolfold install claude --dry-run", "toolfold install all",
+        parents=[clients, where, dry], module=module,
+    )  # fmt: skip
+    install.add_argument("--keep", action="store_true", help="add toolfold and move nothing")
     install.add_argument(
-        "--hooks", action="store_true", help="have conversations begin with notes (claude)"
+        "--hooks", action="store_true", help="begin conversations with notes (claude)"
     )
-    uninstall = commands.add_parser(
-        "uninstall", parents=[clients, where, dry], help="put the client's servers back"
+    uninstall = _add(
+        commands, "uninstall", "give a client its servers back",
+        "toolfold uninstall claude", "toolfold uninstall all --purge",
+        parents=[clients, where, dry], module=module,
+    )  # fmt: skip
+    uninstall.add_argument(
+        "--purge", action="store_true", help="also delete notes, runs, settings: everything"
     )
-    sync = commands.add_parser(
-        "sync", parents=[clients, dry], help="fold in servers added to clients since install"
-    )
-    init = commands.add_parser("init", help="write a starter configuration")
+    uninstall.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    _add(
+        commands, "sync", "move servers that were added to clients since install",
+        "toolfold sync --dry-run", parents=[clients, dry], module=module,
+    )  # fmt: skip
+    init = _add(
+        commands, "init", "write a starter configuration", "toolfold init",
+        "toolfold init --project", module=module,
+    )  # fmt: skip
     init.add_argument("--project", action="store_true", help="for this project, not for you")
-    for parser in (install, uninstall, sync, init):
-        command = parser.prog.split()[-1]
-        parser.set_defaults(command=command, module="install.commands")
 
 
 def _add_hook(commands: Any) -> None:
-    hook = commands.add_parser("hook", help="answer a session hook of Claude Code, on stdin")
-    hook.add_argument("name", choices=("session-start", "prompt", "pre-compact", "session-end"))
-    hook.set_defaults(command="hook", module="commands.hook")
+    hook = _add(
+        commands, "hook", "answer a session hook of Claude Code, on standard input",
+        "toolfold hook session-start < payload.json", module="commands.hook",
+    )  # fmt: skip
+    hook.add_argument(
+        "name",
+        metavar="HOOK",
+        choices=("session-start", "prompt", "pre-compact", "session-end"),
+        help="session-start, prompt, pre-compact or session-end",
+    )
+
+
+def _add_shell(commands: Any) -> None:
+    completion = _add(
+        commands, "completion", "print completions for bash, zsh or fish",
+        'eval "$(toolfold completion bash)"',
+        "toolfold completion fish > ~/.config/fish/completions/toolfold.fish",
+        module="commands.completion",
+    )  # fmt: skip
+    completion.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"))
+    _add(
+        commands, "demo", "show the main job on an embedded server", "toolfold demo",
+        module="commands.demo",
+    )  # fmt: skip
+    # Without help they are not listed: shells ask the first, `toolfold` alone is the second.
+    complete = _add(commands, "complete", "", module="commands.completion")
+    complete.add_argument("words", nargs=argparse.REMAINDER)
+    _add(commands, "welcome", "", module="commands.welcome")
 
 
 class _Version(argparse.Action):

@@ -6,28 +6,51 @@ from typing import Any
 
 def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold privacy`."""
-    privacy = commands.add_parser("privacy", help="personal data that models do not see")
-    kinds = privacy.add_subparsers(
-        metavar="status|reveal|check|forget", required=True, prog="toolfold privacy"
+    privacy = commands.add_parser(
+        "privacy",
+        help="personal data that models do not see",
+        description="Placeholders such as [EMAIL_1] that stand for personal data.",
+        examples=("toolfold privacy status", "toolfold privacy check customers.json"),
     )
-    status = kinds.add_parser(
-        "status", parents=[shared], help="what is concealed, and who may receive it"
-    )
-    status.set_defaults(command="privacy_status", module="commands.privacy")
-    reveal = kinds.add_parser(
-        "reveal", help="show what placeholders stand for, to you at a terminal"
-    )
-    reveal.add_argument("text", help="a text with placeholders, or - for standard input")
-    reveal.set_defaults(command="privacy_reveal", module="commands.privacy")
-    check = kinds.add_parser("check", help="show what would be concealed; nothing is kept")
-    check.add_argument("text", help="a file, a text, or - for standard input")
-    check.set_defaults(command="privacy_check", module="commands.privacy")
-    forget = kinds.add_parser("forget", help="erase what placeholders of this project stand for")
-    forget.add_argument("--yes", action="store_true", help="without asking")
+    verbs = privacy.add_subparsers(metavar="VERB", prog="toolfold privacy")
+
+    def add(name: str, about: str, *examples: str, **options: Any) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name,
+            help=about,
+            description=f"{about[:1].upper()}{about[1:]}.",
+            examples=examples,
+            **options,
+        )
+        parser.set_defaults(command=f"privacy_{name}", module="commands.privacy")
+        return parser
+
+    status = add(
+        "status", "show what is concealed and which server receives what",
+        "toolfold privacy status", parents=[shared],
+    )  # fmt: skip
+    reveal = add(
+        "reveal", "show what placeholders stand for (at a terminal only)",
+        "toolfold privacy reveal 'Write to [EMAIL_1]'",
+    )  # fmt: skip
+    reveal.add_argument("text", metavar="TEXT", help="text with placeholders; - for standard input")
+    check = add(
+        "check", "show a file or text as a model would see it; nothing is stored",
+        "toolfold privacy check customers.json",
+        "toolfold privacy check --text 'Call Ada at +44 20 7946 0991'",
+    )  # fmt: skip
+    check.add_argument("file", nargs="?", metavar="FILE", help="a file; - for standard input")
+    check.add_argument("--text", help="a text instead of a file")
+    for parser in (status, check):
+        parser.add_argument("--json", action="store_true", help="print JSON")
+    forget = add(
+        "forget", "erase what the placeholders of this project stand for",
+        "toolfold privacy forget --yes",
+    )  # fmt: skip
+    forget.add_argument("--yes", "-y", action="store_true", help="do not ask")
     forget.add_argument(
         "--unused-days",
         type=float,
         metavar="DAYS",
-        help="of all projects, those whose placeholders were not used for so long",
+        help="of all projects: placeholders unused for so many days",
     )
-    forget.set_defaults(command="privacy_forget", module="commands.privacy")

@@ -7,47 +7,98 @@ from typing import Any
 def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold runs`."""
     runs = commands.add_parser(
-        "runs", parents=[shared], help="what ran, one run in full, the audit log"
+        "runs",
+        help="list, show, resume and audit runs",
+        description="The runs of code, newest first; `toolfold runs ID` shows one.",
+        examples=(
+            "toolfold runs",
+            "toolfold runs 6afb0320",
+            "toolfold runs resume 6afb0320",
+            "toolfold runs verify",
+        ),
     )
-    runs.add_argument(
-        "words",
-        nargs="*",
-        metavar="[show] ID | resume ID | replay ID | verify | export",
-        help="the run to show, go on with or see again, by the beginning of its id; none lists the "
-        "newest; or the audit log to verify or export",
+    verbs = runs.add_subparsers(metavar="VERB", prog="toolfold runs")
+
+    def add(name: str, about: str, *examples: str, **options: Any) -> argparse.ArgumentParser:
+        command = options.pop("command", f"runs_{name}")
+        module = options.pop("module", "commands.runs")
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name, help=about, description=f"{_sentence(about)}", examples=examples, **options
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.set_defaults(command=command, module=module)
+        return parser
+
+    listing = add("list", "list the newest runs", "toolfold runs list --limit 5")
+    listing.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+    show = add("show", "show a run with its calls", "toolfold runs show 6afb0320")
+    resume = add(
+        "resume",
+        "resume a run after a crash or a pause; nothing is done twice",
+        "toolfold runs resume 6afb0320",
+        "toolfold runs resume 6afb0320 --skip",
+        parents=[shared],
     )
-    runs.add_argument("--limit", type=int, default=20, help="how many to list (default 20)")
-    doubt = runs.add_mutually_exclusive_group()
+    doubt = resume.add_mutually_exclusive_group()
     doubt.add_argument(
-        "--repeat", action="store_true", help="resume: make again what may have been done already"
+        "--repeat", action="store_true", help="make the calls again that may have been made"
     )
-    doubt.add_argument("--skip", action="store_true", help="resume: take it as done")
-    runs.add_argument(
-        "--since", metavar="WHEN", help="export: a date, or how long ago: 12h, 7d, 2w"
+    doubt.add_argument("--skip", action="store_true", help="take such calls as made")
+    replay = add(
+        "replay", "show a run step by step from its record; nothing is called",
+        "toolfold runs replay 6afb0320", command="replay", module="commands.replay",
+    )  # fmt: skip
+    for parser in (show, resume, replay):
+        parser.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+    verify = add(
+        "verify",
+        "verify the audit log",
+        "toolfold runs verify",
+        command="verify",
+        module="commands.audit",
     )
-    runs.add_argument("--out", metavar="FILE", help="export: write a file, not standard output")
-    runs.add_argument(
-        "--accept", action="store_true", help="verify: take the log to end where it does now"
+    verify.add_argument(
+        "--accept", action="store_true", help="accept the log as ending where it ends now"
     )
-    runs.add_argument("--json", action="store_true", help="print JSON")
-    runs.set_defaults(command="runs", module="commands.runs")
+    export = add(
+        "export", "write the audit log as lines of JSON",
+        "toolfold runs export --since 7d --out audit.jsonl",
+        command="export", module="commands.audit",
+    )  # fmt: skip
+    export.add_argument("--since", metavar="WHEN", help="a date, yesterday, 12h, 7d, 2w")
+    export.add_argument("--out", metavar="FILE", help="a file (default: standard output)")
 
 
 def add_sessions(commands: Any) -> None:
     """Add `toolfold sessions`."""
-    sessions = commands.add_parser("sessions", help="the variables that runs of agents share")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--json", action="store_true", help="print JSON")
-    kinds = sessions.add_subparsers(metavar="list|show|reset|fork", prog="toolfold sessions")
-    sessions.set_defaults(command="sessions_list", module="commands.sessions", json=False)
-    listing = kinds.add_parser("list", parents=[shared], help="all of this project, a line each")
-    listing.set_defaults(command="sessions_list")
-    show = kinds.add_parser("show", parents=[shared], help="what one holds")
-    show.set_defaults(command="sessions_show")
-    reset = kinds.add_parser("reset", help="forget its variables")
-    reset.set_defaults(command="sessions_reset")
-    fork = kinds.add_parser("fork", help="make a copy under another name")
-    fork.set_defaults(command="sessions_fork")
-    for kind in (show, reset, fork):
-        kind.add_argument("name")
-    fork.add_argument("copy")
+    sessions = commands.add_parser(
+        "sessions",
+        help="variables that runs share",
+        description="Sessions of this project: variables, functions and imports kept between runs.",
+        examples=("toolfold sessions", "toolfold run --session report -c 'x = 1'"),
+    )
+    verbs = sessions.add_subparsers(metavar="VERB", prog="toolfold sessions")
+
+    def add(name: str, about: str, *examples: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name, help=about, description=_sentence(about), examples=examples
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.set_defaults(command=f"sessions_{name}", module="commands.sessions")
+        if name != "list":
+            parser.add_argument("name", metavar="NAME", help="the session")
+        return parser
+
+    add("list", "list the sessions of this project", "toolfold sessions list --json")
+    add("show", "show what a session holds", "toolfold sessions show report")
+    fork = add("fork", "copy a session", "toolfold sessions fork report report-2")
+    fork.add_argument("copy", metavar="COPY", help="the name of the copy")
+    for parser in (
+        add("reset", "clear the variables of a session", "toolfold sessions reset report --yes"),
+        add("delete", "delete a session", "toolfold sessions delete report --yes"),
+    ):
+        parser.add_argument("--yes", "-y", action="store_true", help="do not ask")
+
+
+def _sentence(about: str) -> str:
+    return f"{about[:1].upper()}{about[1:]}."

@@ -3,33 +3,46 @@
 import argparse
 from typing import Any
 
+_VERBS = {
+    "list": ("list skills, and what is wrong with broken ones", "list"),
+    "show": ("show a skill: signature, results, code, versions", "show weekly_report"),
+    "edit": ("open a skill in $EDITOR and check it afterwards", "edit weekly_report"),
+    "test": ("run skills against recorded answers, without servers", "test"),
+    "export": ("copy a skill's folder, or zip it", "export weekly_report report.zip"),
+    "diff": ("show what changed between two versions", "diff weekly_report 1 2"),
+    "rollback": ("restore a version (default: the one before)", "rollback weekly_report"),
+    "delete": ("delete a skill; `rollback` brings it back", "delete weekly_report"),
+}
+
 
 def add_skills(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold skills` to the commands."""
-    skills = commands.add_parser("skills", help="functions that agents saved: read, edit, test")
-    kinds = skills.add_subparsers(
-        metavar="list|show|edit|test|export|diff|rollback|delete",
-        required=True,
-        prog="toolfold skills",
+    skills = commands.add_parser(
+        "skills",
+        help="functions that agents saved",
+        description="Functions that agents saved for later, as folders that you can commit.",
+        examples=("toolfold skills", "toolfold skills show weekly_report"),
     )
-    listing = kinds.add_parser("list", help="every skill, a line each, and what is broken")
-    listing.add_argument("--json", action="store_true", help="print JSON")
-    kinds.add_parser("show", help="how it is called, how it has done, its code")
-    kinds.add_parser("edit", parents=[shared], help="open it in $EDITOR, and check it after")
-    test = kinds.add_parser(
-        "test", parents=[shared], help="run it against recorded answers; no server is needed"
-    )
-    export = kinds.add_parser("export", help="copy its folder, or make a zip of it")
-    diff = kinds.add_parser("diff", help="what changed between two versions")
-    rollback = kinds.add_parser("rollback", help="bring a version back, by default the one before")
-    kinds.add_parser("delete", help="take it away; its versions stay")
-    for kind, parser in kinds.choices.items():
-        module = "commands.skill_checks" if kind in {"edit", "test"} else "commands.skills"
-        parser.set_defaults(command=f"skills_{kind}", module=module)
-        if kind not in {"list", "test"}:
-            parser.add_argument("name", help="the skill: weekly_report, memory.backup_all")
-    test.add_argument("name", nargs="*", help="which skills; by default all that were recorded")
-    export.add_argument("target", help="a directory, or a file that ends with .zip")
+    verbs = skills.add_subparsers(metavar="VERB", prog="toolfold skills")
+    parsers = {}
+    for name, (about, example) in _VERBS.items():
+        is_checked = name in {"edit", "test"}
+        parser = parsers[name] = verbs.add_parser(
+            name,
+            parents=[shared] if is_checked else [],
+            help=about,
+            description=f"{about[:1].upper()}{about[1:]}.",
+            examples=(f"toolfold skills {example}",),
+        )
+        module = "commands.skill_checks" if is_checked else "commands.skills"
+        parser.set_defaults(command=f"skills_{name}", module=module)
+        if name not in {"list", "test"}:
+            parser.add_argument("name", metavar="NAME", help="such as weekly_report")
+        if name in {"list", "show", "test", "diff"}:
+            parser.add_argument("--json", action="store_true", help="print JSON")
+    parsers["test"].add_argument("name", nargs="*", metavar="NAME", help="default: all recorded")
+    parsers["export"].add_argument("target", metavar="TARGET", help="a directory, or a .zip file")
+    diff = parsers["diff"]
     diff.add_argument("old", nargs="?", type=int, help="a version (default: the one before)")
     diff.add_argument("new", nargs="?", type=int, help="a version (default: the newest)")
-    rollback.add_argument("version", nargs="?", type=int, help="its number")
+    parsers["rollback"].add_argument("version", nargs="?", type=int, help="its number")

@@ -70,6 +70,8 @@ class RunReport:
     """Under which the journal knows it."""
     session: str = ""
     """The session that its variables are kept in, if they are."""
+    trouble: str = ""
+    """Of `text`, what went wrong and which calls had completed, without what the code printed."""
 
 
 class Tally:

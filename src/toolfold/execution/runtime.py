@@ -326,7 +326,7 @@ class Runtime:
         max_chars = self._limits.reply_chars
         if failure is None:
             text = report.success_text(outcome, waits, saved, max_chars=max_chars)
-            error = None
+            error, trouble = None, ""
         else:
             hint = hint_for(failure, tier, has_cpython=self._tiers.has_cpython)
             text = report.failure_text(
@@ -337,12 +337,17 @@ class Runtime:
                 max_chars=max_chars,
                 hint=hint,
             )
+            trouble = report.failure_text(
+                replace(outcome, output=""), plan.source, counts, (*waits, *saved.notes),
+                max_chars=max_chars, hint=hint,
+            )  # fmt: skip
             error = RunFailure(kind=failure.kind, message=failure.message, line=failure.line)
         clock.lap("shape_ms")
         return RunReport(
             success=failure is None,
             text=text,
             output=outcome.output,
+            trouble=trouble,
             value=outcome.value,
             error=error,
             calls=counts,

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from toolfold.catalog.definitions import DefinitionText
@@ -29,7 +29,12 @@ _RUN: Final = """
         session, generation, resumes, progress.done, progress.total, progress.note,
         ended_at, failure, reply, reply_bytes,
         (SELECT count(*) FROM calls
-            WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count
+            WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1) AS call_count,
+        CASE WHEN ended_at IS NULL OR failure IN ('approval', 'rejected') THEN
+            (SELECT action FROM decisions
+                WHERE decisions.id BETWEEN number << 32 AND (number + 1 << 32) - 1
+                    AND action <> 'allow'
+                ORDER BY decisions.id DESC LIMIT 1) END AS decision
     FROM beginnings LEFT JOIN ends USING (number) LEFT JOIN progress USING (number)
 """
 _OLDER: Final = """
@@ -160,6 +165,11 @@ class Run:
     calls: tuple[Call, ...] = ()
     """In the order in which they began; empty where runs are listed."""
 
+    decision: str = ""
+    """What was last decided about a call of it, if that says how it stands."""
+    latest: "Run | None" = None
+    """The newest of the runs that went on with it once it was approved."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
@@ -187,7 +197,7 @@ def newest(connection: sqlite3.Connection, limit: int, wanted: RunFilter = ANY_R
     rows = connection.execute(
         f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT :limit", {**asdict(wanted), "limit": limit}
     )
-    return [_run(row) for row in rows]
+    return [_with_latest(connection, _run(row)) for row in rows.fetchall()]
 
 
 def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = None) -> Run:
@@ -218,11 +228,15 @@ def find_following(connection: sqlite3.Connection, run_id: str) -> Run:
     Raises:
         NotFound: There is no such run.
     """
+    return find(connection, _following_id(connection, run_id))
+
+
+def _following_id(connection: sqlite3.Connection, run_id: str) -> str:
     while row := connection.execute(
         "SELECT id FROM beginnings WHERE resumes = ? ORDER BY number DESC LIMIT 1", (run_id,)
     ).fetchone():
         run_id = row[0]
-    return find(connection, run_id)
+    return run_id
 
 
 def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Run | None:
@@ -236,7 +250,7 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
     _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *rest = row
     session, generation, resumes, done, total, note, *ending = rest
-    ended_at, failure, reply, reply_bytes, call_count = ending
+    ended_at, failure, reply, reply_bytes, call_count, decision = ending
     return Run(
         id=run_id,
         origin=Origin(client=client, request=request, project=project),
@@ -253,13 +267,22 @@ def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
         call_count=call_count,
         progress=None if done is None else RunProgress(done=done, total=total, note=note),
         calls=calls,
+        decision=decision or "",
     )
+
+
+def _with_latest(connection: sqlite3.Connection, run: Run) -> Run:
+    if run.ending is None or run.ending.failure != "approval":
+        return run
+    latest = _following_id(connection, run.id)
+    return run if latest == run.id else replace(run, latest=find(connection, latest))
 
 
 def _whole(connection: sqlite3.Connection, row: Sequence[Any]) -> Run:
     first = row[0] << CALLS_BITS
     last = first + (1 << CALLS_BITS) - 1
-    return _run(row, tuple(_call(each) for each in connection.execute(_CALLS, (first, last))))
+    calls = tuple(_call(each) for each in connection.execute(_CALLS, (first, last)))
+    return _with_latest(connection, _run(row, calls))
 
 
 def _call(row: Sequence[Any]) -> Call:

@@ -1,7 +1,6 @@
 """`toolfold approve` and `toolfold reject`: what only the user decides, at a terminal."""
 
 import dataclasses
-import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolfold.config.config import Config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of, config_of_run
+from toolfold.entrypoints.screen import Cell, count, print_json, print_line
 from toolfold.errors import ConfigError
 from toolfold.execution.report import RunReport
 from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
@@ -35,30 +35,29 @@ def approve(arguments: Namespace) -> int:
     approvals = approvals_of(config)
     if arguments.run is None:
         return _list(arguments, approvals)
-    if not 1 <= arguments.most <= MAX_APPROVED_CALLS:
-        raise ConfigError(
-            f"--most takes a number from 1 to {MAX_APPROVED_CALLS}, not {arguments.most}."
-        )
     approval = approvals.find(arguments.run)
     begun = Origin(client=approval.client, project=approval.project)
     run_config = config_of_run(arguments, config, approval.attempt, begun)
+    most = approval.known if arguments.most is None else arguments.most
+    if not 1 <= most <= MAX_APPROVED_CALLS:
+        raise ConfigError(f"--most takes a number from 1 to {MAX_APPROVED_CALLS}, not {most}.")
     _describe(approval)
-    if not _is_sure(f"Let it be called, at most {arguments.most} times in this run?"):
+    if not _is_sure(f"Allow up to {count(most, 'call')}?" if most > 1 else "Allow this call?"):
         print("Nothing was decided.")
         return 1
-    return _continue_run(arguments, run_config, approval)
+    return _continue_run(arguments, run_config, approval, most)
 
 
-def _continue_run(arguments: Namespace, config: Config, approval: Approval) -> int:
+def _continue_run(arguments: Namespace, config: Config, approval: Approval, most: int) -> int:
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
     async def action(app: "App") -> int:
         result = await app.runs.approve(
-            approval, most=arguments.most, always=arguments.always, by="a terminal"
+            approval, most=most, always=arguments.always, by="a terminal"
         )
         if isinstance(result, RunReport):
             return local.print_result(arguments, result)
-        print("Approved. The run goes on where it waits.")
+        print("Approved. The run continues.")
         return 0
 
     return local.with_app(config, action)
@@ -72,7 +71,7 @@ def reject(arguments: Namespace) -> int:
     _describe(approval)
     approvals.decide(approval.id, "rejected", most=0, by="a terminal")
     _write_down(config, approval, "rejected")
-    print(f"Rejected. {approval.tool} is not called; the model is told when it asks for the run.")
+    print(f"Rejected. {approval.tool} is not called; the model is told so.")
     return 0
 
 
@@ -84,20 +83,20 @@ def _write_down(config: Config, approval: Approval, action: DecidedAction) -> No
 def _list(arguments: Namespace, approvals: Approvals) -> int:
     pending = approvals.pending()
     if arguments.json:
-        told = [dataclasses.asdict(each) for each in pending]
-        print(json.dumps(told, ensure_ascii=False, indent=2))
+        print_json([dataclasses.asdict(each) for each in pending])
         return 0
     for approval in pending:
         _describe(approval)
     if not pending:
-        print("No run waits for approval.")
+        print("No run is waiting for approval.")
     return 0
 
 
 def _describe(approval: Approval) -> None:
     until = datetime.fromtimestamp(approval.expires_at, tz=UTC).astimezone().strftime("%H:%M")
-    calls = "1 call" if approval.known == 1 else f"{approval.known} calls"
-    print(f"{approval.attempt}  {shown(approval.tool)}: {calls} so far, open until {until}")
+    calls = f"{count(approval.known, 'call')} waiting"
+    run, tool = Cell(approval.attempt, "name"), Cell(shown(approval.tool), "strong")
+    print_line(run, "  ", tool, f": {calls}, open until {until}")
     print(f"    {shown(approval.arguments, max_chars=_SHOWN_CHARS)}")
     print(f"    {shown(approval.rule, max_chars=_SHOWN_CHARS)}")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.entrypoints.commands.runs_text import print_json
 from toolfold.entrypoints.commands.times import parse_since
 from toolfold.entrypoints.terminal import absolute
+from toolfold.entrypoints.screen import count, print_json
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.audit.chain import Signer, key_path, read_signer
 from toolfold.journal.audit.export import lines
@@ -31,7 +31,7 @@ _ACCEPT = (
 
 
 def verify(arguments: Namespace) -> int:
-    """Verify the audit log; 1 if it does not hold."""
+    """Verify the audit log; 1 if something is wrong."""
     path = _journal()
     aside = _set_aside(path)
     try:
@@ -88,7 +88,8 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
     if verified.fault:
         yield from _fault_lines(verified.fault)
     else:
-        yield f"The audit log holds: {verified.entries:,} entries of {verified.runs:,} runs."
+        entries = count(verified.entries, "entry", "entries")
+        yield f"Audit log verified: {entries} of {count(verified.runs, 'run')}."
     for gap in verified.gaps:
         yield f"Something is missing: {shown(gap, max_chars=500)}"
     if verified.pruned or verified.trimmed:
@@ -97,7 +98,8 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
             f"and {verified.trimmed:,} entries before the first one."
         )
     if verified.older:
-        yield f"{verified.older:,} runs are from before the audit log, and have no entries."
+        older = count(verified.older, "older run")
+        yield f"{older} from before the audit log: no entries."
     for name in aside:
         yield (
             f"{shown(name)} was set aside because it was damaged. What it logged is not verified; "
@@ -107,7 +109,7 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
 
 def _fault_lines(fault: AuditFault) -> Iterator[str]:
     of = f" It belongs to run {shown(fault.run)}." if fault.run else ""
-    yield f"The audit log does not hold: {shown(fault.what, max_chars=500)}.{of}"
+    yield f"The audit log does not verify: {shown(fault.what, max_chars=500)}.{of}"
     if fault.is_end:
         yield _ACCEPT
 
@@ -123,7 +125,7 @@ def export(arguments: Namespace) -> int:
 
     status = read_journal(path, written)
     if status is None:
-        raise NotFound("There is no journal yet: nothing can be exported.")
+        raise NotFound("Nothing has run yet: there is nothing to export.")
     return status
 
 
@@ -140,7 +142,7 @@ def _write(exported: Iterator[str], out: str | None) -> int:
         file.finish()
     finally:
         file.discard()
-    print(f"{file.lines - 1:,} entries are in {out}.", file=sys.stderr)
+    print(f"{count(file.lines - 1, 'entry', 'entries')} written to {out}.", file=sys.stderr)
     return 0
 
 

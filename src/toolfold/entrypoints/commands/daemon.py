@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from toolfold.config.paths import Directories
 from toolfold.config.processes import is_alive_since
+from toolfold.entrypoints.parser import unknown
 from toolfold.errors import ConfigError, NotFound
 from toolfold.relay.daemon import DaemonHandle, take_lock
 from toolfold.relay.paths import NoUsableDirectory
@@ -167,13 +168,17 @@ def _until(condition: Callable[[], object], limit_s: float) -> bool:
 
 def _log_of(server: str | None) -> Path:
     directory = Directories.from_environ(os.environ).state / "logs"
-    if server is None:
+    if server in {None, "daemon"}:
         return directory / "daemon.log"
-    of_server = re.compile(re.escape(server) + r"-[0-9a-f]{8}\.log")
+    if server == "hooks":
+        return directory / "hooks.log"
+    of_server = re.compile(re.escape(str(server)) + r"-[0-9a-f]{8}\.log")
     logs = [path for path in directory.glob("*.log") if of_server.fullmatch(path.name)]
     found = sorted(logs, key=lambda path: path.stat().st_mtime)
     if not found:
-        raise NotFound(f"There is no log of a server {server!r} in {directory}.")
+        names = {path.stem.rpartition("-")[0] for path in directory.glob("*-????????.log")}
+        see = f"No server has written a log in {directory} yet."
+        raise NotFound(unknown("log", str(server), sorted({"daemon", "hooks", *names}), see=see))
     return found[-1]
 
 
@@ -182,7 +187,7 @@ def _lines(path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8", errors="replace") as file:
             yield from file
     except FileNotFoundError:
-        raise NotFound(f"There is no log yet: {path} is written by the daemon.") from None
+        raise NotFound(f"Nothing has been logged yet: {path} does not exist.") from None
 
 
 def _follow(path: Path) -> None:

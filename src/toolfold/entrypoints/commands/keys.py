@@ -1,24 +1,35 @@
 """`toolfold keys`: who may use toolfold over HTTP."""
 
-import json
 import sys
 import time
 from argparse import Namespace
-from datetime import UTC, datetime
+from typing import Final
 
-from toolfold.config.config import load_config
+from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
+from toolfold.entrypoints.commands.daemon import use_data_directory
 from toolfold.entrypoints.http.keys import Key, Keys, LocalToken
+from toolfold.entrypoints.parser import confirm
+from toolfold.entrypoints.screen import Cell, Column, moment, print_json, print_table
+
+_COLUMNS: Final = (
+    Column("KEY"),
+    Column("NAME"),
+    Column("STATE"),
+    Column("CREATED"),
+    Column("NAMESPACE", is_wide=True),
+)
+_STYLES: Final = {True: "dim", False: "good"}
 
 
 def keys_create(arguments: Namespace) -> int:
     """Make a key, and print it for the only time."""
-    config = load_config()
+    config = _config(arguments)
     namespace = arguments.namespace or config.namespace
     keys = Keys.of(config.directories)
     key, secret = keys.create(arguments.name, namespace, now=time.time())
     if arguments.json:
-        print(json.dumps({**_as_json(key), "key": secret}))
+        print_json({**_as_json(key), "key": secret})
         return 0
     print(secret)
     print(
@@ -30,18 +41,23 @@ def keys_create(arguments: Namespace) -> int:
 
 
 def keys_list(arguments: Namespace) -> int:
-    """List all keys that there are and were."""
-    keys = Keys.of(load_config().directories).all()
+    """List all keys, revoked ones included."""
+    keys = Keys.of(_config(arguments).directories).all()
     if arguments.json:
-        print(json.dumps([_as_json(key) for key in keys], indent=2))
+        print_json([_as_json(key) for key in keys])
+    elif keys:
+        print_table(_COLUMNS, map(_row, keys))
     else:
-        print("\n".join(map(_line, keys)) or "There is no key. `toolfold keys create` makes one.")
+        print("No keys yet. `toolfold keys create NAME` makes one.")
     return 0
 
 
 def keys_revoke(arguments: Namespace) -> int:
-    """Have a key open nothing any more; whoever is connected with it is refused from now on."""
-    keys = Keys.of(load_config().directories)
+    """Revoke a key; who is connected with it is refused from now on."""
+    keys = Keys.of(_config(arguments).directories)
+    if not confirm(f"Revoke the key {shown(arguments.key)!r}?", yes=arguments.yes):
+        print("Nothing was revoked.")
+        return 1
     key = keys.revoke(arguments.key, now=time.time())
     print(f"Key {key.id} of {shown(key.name)!r} is revoked.")
     return 0
@@ -49,20 +65,27 @@ def keys_revoke(arguments: Namespace) -> int:
 
 def keys_token(arguments: Namespace) -> int:
     """Print the token that pages in your browser need to change something."""
-    token = LocalToken(load_config().directories)
+    token = LocalToken(_config(arguments).directories)
     print(token.renew() if arguments.renew else token.get())
     return 0
 
 
-def _line(key: Key) -> str:
-    state = f"revoked {_day(key.revoked)}" if key.revoked is not None else "valid"
+def _config(arguments: Namespace) -> Config:
+    """Return the configuration, with the data where `--data-dir` says, as `serve` takes it."""
+    if arguments.data_dir is not None:
+        use_data_directory(arguments.data_dir)
+    return load_config()
+
+
+def _row(key: Key) -> tuple[str | Cell, ...]:
+    is_revoked = key.revoked is not None
     return (
-        f"{key.id}  {_day(key.created)}  {state:<18}  {shown(key.namespace):<20}  {shown(key.name)}"
+        Cell(key.id, "name"),
+        shown(key.name),
+        Cell(f"revoked {moment(key.revoked)}" if key.revoked else "valid", _STYLES[is_revoked]),
+        Cell(moment(key.created), "dim"),
+        shown(key.namespace),
     )
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d")
 
 
 def _as_json(key: Key) -> dict[str, object]:

@@ -6,6 +6,7 @@ from toolfold.api import forms
 from toolfold.entrypoints.commands.memory import ask_memory, print_value
 from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.entrypoints.terminal import absolute
+from toolfold.entrypoints.screen import count
 from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
 from toolfold.memory.documents.models import CompactDocuments, Ingested
 from toolfold.memory.events.models import CompactEvents
@@ -35,11 +36,11 @@ def documents(arguments: Namespace) -> int:
 def forget_document(arguments: Namespace) -> int:
     """Forget a document, or all of a folder."""
     value = ask_memory(arguments, "forget_document", {"path": absolute(arguments.path)})
-    return print_value(arguments, value, f"{value} notes deleted; the files stay.")
+    return print_value(arguments, value, f"{count(value, 'note')} deleted; the files stay.")
 
 
 def consolidate(arguments: Namespace) -> int:
-    """Make order in the notes."""
+    """Tidy up notes."""
     given = {
         "strategy": arguments.strategy,
         "days_back": arguments.days_back,
@@ -60,7 +61,7 @@ def consolidations(arguments: Namespace) -> int:
     """List the consolidations of the past."""
     value = ask_memory(arguments, "consolidations", {"limit": arguments.limit}, may_repeat=True)
     lines = [repr(forms.read(PastConsolidation, each)) for each in value]
-    return print_value(arguments, value, "\n".join(lines) or "Nothing was consolidated yet.")
+    return print_value(arguments, value, "\n".join(lines) or "No consolidations yet.")
 
 
 def record_event(arguments: Namespace) -> int:

@@ -1,7 +1,6 @@
 """What each command does. Each takes the parsed arguments and returns the exit status."""
 
 import dataclasses
-import json
 import logging
 import signal
 import sys
@@ -22,6 +21,7 @@ from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
 from toolfold.entrypoints.terminal import read_file, remote_terminal
+from toolfold.entrypoints.screen import Cell, print_json, print_line, working
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.background import BackgroundRun
 from toolfold.execution.losses import interrupted_text
@@ -93,12 +93,31 @@ def terminal_origin(project: str) -> Origin:
 
 
 def print_result(arguments: Namespace, result: RunReport) -> int:
-    """Print what came of a run; return the exit status."""
+    """Print what came of a run; return the exit status.
+
+    People and pipes get all that it printed, and its value: the cut is for models.
+    """
     if arguments.json:
-        print(json.dumps(_as_json(result), ensure_ascii=False, indent=2))
-    else:
-        print(result.text, file=sys.stdout if result.success else sys.stderr)
-    return 0 if result.success else 1
+        print_json(_as_json(result))
+        return int(not result.success)
+    if result.output:
+        print(result.output, end="" if result.output.endswith("\n") else "\n", flush=True)
+    if result.success:
+        _print_value(result)
+        for note in result.waits:
+            print_line(
+                Cell(note, "dim"), file=None if getattr(arguments, "dry_run", False) else sys.stderr
+            )
+        return 0
+    print_line(result.trouble or result.text, file=sys.stderr)
+    return 1
+
+
+def _print_value(result: RunReport) -> None:
+    if isinstance(result.value, str):
+        print(result.value)
+    elif result.value is not None:
+        print_json(result.value)
 
 
 def mcp(arguments: Namespace) -> int:
@@ -129,10 +148,17 @@ def trust(arguments: Namespace) -> int:
 def doctor(arguments: Namespace) -> int:
     """Connect to every server and say what works."""
     config = config_of(arguments)
-    examination.print_configuration(config)
-    relay_works = examination.examine_relay(written_options(arguments))
-    status = with_app(config, examination.examine)
-    return status or int(bool(config.faults) or not relay_works)
+    findings = examination.Findings(is_quiet=arguments.json)
+    examination.examine_configuration(config, findings)
+    with working("reaching the daemon"):
+        examination.examine_relay(written_options(arguments), findings)
+
+    async def action(app: App) -> int:
+        with working("connecting to servers"):
+            await examination.examine(app, findings)
+        return 0
+
+    return with_app(config, action) or findings.finish()
 
 
 def learn_tools(config: Config) -> None:

@@ -11,13 +11,25 @@ from toolfold.api.values import as_json
 from toolfold.config.config import load_config
 from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.entrypoints.terminal import remote_terminal
+from toolfold.config.faults import shown
+from toolfold.entrypoints.parser import confirm
+from toolfold.entrypoints.screen import (
+    Cell,
+    Column,
+    count,
+    is_terminal,
+    moment,
+    print_json,
+    print_table,
+)
 from toolfold.errors import BadInput
 from toolfold.memory.forms import as_text
 
 if TYPE_CHECKING:
     from toolfold.memory.memories import RequestContext
 
-_NONE = "There is no such note."
+_COLUMNS = (Column("NOTE"), Column("STORED"), Column("TAGS"), Column("TEXT", is_wide=True))
+_NONE = "No note has that hash. `toolfold memory list` shows them."
 
 
 def store(arguments: Namespace) -> int:
@@ -82,31 +94,48 @@ def update(arguments: Namespace) -> int:
     return print_value(arguments, value, str(value))
 
 
+def tag(arguments: Namespace) -> int:
+    """Add tags to a note, or remove them."""
+    note = ask_memory(arguments, "get", {"hash": arguments.hash}, may_repeat=True)
+    wanted = [each for text in arguments.tags for each in text.split(",") if each]
+    kept = [each for each in note["tags"] if each not in wanted]
+    tags = kept if arguments.remove else [*kept, *wanted]
+    value = ask_memory(arguments, "update", {"hash": arguments.hash, "tags": tags})
+    return print_value(arguments, value, f"Tags: {', '.join(tags) or 'none'}.")
+
+
 def delete(arguments: Namespace) -> int:
     """Delete notes, by hash or by tag."""
     if bool(arguments.hashes) == bool(arguments.tags):
-        raise BadInput("Say which notes to delete: by their hashes, or by --tags.")
+        raise BadInput("Name the notes to delete by their hashes, or by --tags; not both.")
     if arguments.tags:
         value = ask_memory(
             arguments, "delete_by_tag", {"tags": arguments.tags, "match": arguments.match}
         )
     else:
         value = ask_memory(arguments, "delete_batch", {"hashes": arguments.hashes})
-    words = f"{value} deleted; `toolfold memory restore` brings them back." if value else _NONE
+    deleted = f"{count(value, 'note')} deleted; `toolfold memory restore HASH` restores one."
+    words = deleted if value else _NONE
     return print_value(arguments, value, words) or int(not value)
 
 
 def restore(arguments: Namespace) -> int:
     """Bring a deleted note back."""
     value = ask_memory(arguments, "restore", {"hash": arguments.hash})
-    words = "It is back." if value else "No such note is deleted."
+    restored = f"Note {arguments.hash} restored."
+    words = restored if value else f"No deleted note has the hash {arguments.hash}."
     return print_value(arguments, value, words) or int(not value)
 
 
 def purge(arguments: Namespace) -> int:
     """Erase notes for good."""
+    notes = count(len(arguments.hashes), "note")
+    question = f"Erase {notes} with all versions? They cannot be restored."
+    if not confirm(question, yes=arguments.yes):
+        print("Nothing was erased.")
+        return 1
     value = ask_memory(arguments, "purge", {"hashes": arguments.hashes})
-    words = f"{value} erased for good." if value else _NONE
+    words = f"{count(value, 'note')} erased." if value else _NONE
     return print_value(arguments, value, words) or int(not value)
 
 
@@ -117,13 +146,13 @@ def health(arguments: Namespace) -> int:
 
 
 def reembed(arguments: Namespace) -> int:
-    """Make all vectors anew with the embedder of this toolfold."""
+    """Rebuild the embeddings of all notes with the model of this toolfold."""
     from toolfold.app import reembed_memory
     from toolfold.entrypoints.commands.options import config_of
 
     with ProgressBar("notes") as bar:
-        count = reembed_memory(config_of(arguments), bar.show)
-    return print_value(arguments, count, f"{count} notes have new vectors.")
+        done = reembed_memory(config_of(arguments), bar.show)
+    return print_value(arguments, done, f"{count(done, 'note')} embedded again.")
 
 
 def ask_memory(
@@ -184,10 +213,25 @@ def _metadata(text: str | None) -> Any:
 
 
 def _print_found(arguments: Namespace, value: Any) -> int:
+    if is_terminal() and not arguments.json and value.get("memories"):
+        print_table(_COLUMNS, map(_row, value["memories"]))
+        return 0
     return print_value(arguments, value, repr(forms.found(value)))
+
+
+def _row(note: dict[str, Any]) -> tuple[str | Cell, ...]:
+    return (
+        Cell(note["hash"], "name"),
+        Cell(moment(note["created"]), "dim"),
+        shown(", ".join(note["tags"])),
+        shown(note["preview"]),
+    )
 
 
 def print_value(arguments: Namespace, value: Any, text: str) -> int:
     """Print an answer as text, or as JSON where that is asked for."""
-    print(json.dumps(value, ensure_ascii=False, indent=2) if arguments.json else text)
+    if arguments.json:
+        print_json(value)
+    else:
+        print(text)
     return 0

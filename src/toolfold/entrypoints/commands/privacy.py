@@ -7,13 +7,14 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from toolfold.catalog.textrules import parse_text
-from toolfold.config.config import Config, load_config
+from toolfold.config.config import Config, current_directory, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.parser import confirm
+from toolfold.entrypoints.screen import count, print_json
 from toolfold.errors import BadInput
 from toolfold.execution.trust.privacy_border import PrivacyRules, concealed_answer
 from toolfold.journal.decisions import RevealEvent
@@ -33,6 +34,9 @@ def privacy_status(arguments: Namespace) -> int:
     config = config_of(arguments)
     with _vaults(config) as vaults:
         privacy = PrivacyRules(config, vaults)
+        if arguments.json:
+            print_json(_status(config, privacy, vaults))
+            return 0
         print(f"privacy is {config.settings.privacy.mode} (`mode` of [privacy])")
         for server in config.servers:
             told = "concealed" if privacy.conceals(server.name) else "shown as they are"
@@ -49,12 +53,32 @@ def privacy_status(arguments: Namespace) -> int:
     return 0
 
 
+def _status(config: Config, privacy: PrivacyRules, vaults: Vaults) -> dict[str, object]:
+    settings = config.settings.privacy
+    has_vault = (config.directories.data / "vaults.db").exists()
+    return {
+        "mode": settings.mode,
+        "servers": [
+            {
+                "name": server.name,
+                "concealed": privacy.conceals(server.name),
+                "receives": privacy.receives(server.name),
+                "untrusted": server.untrusted,
+            }
+            for server in config.servers
+        ],
+        "fields": dict(settings.fields),
+        "patterns": dict(settings.patterns),
+        "vault": vaults.vault(config.namespace, settings.patterns).counts if has_vault else {},
+    }
+
+
 def _print_counts(config: Config, vaults: Vaults) -> None:
     if not (config.directories.data / "vaults.db").exists():
         print("The vault is empty.")
         return
     counts = vaults.vault(config.namespace, config.settings.privacy.patterns).counts
-    told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+    told = ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
     print(f"The vault of {shown(config.namespace)} holds {told or 'nothing'}.")
 
 
@@ -62,8 +86,8 @@ def privacy_reveal(arguments: Namespace) -> int:
     """Print a text with what its placeholders stand for."""
     if not sys.stdout.isatty():
         raise BadInput(
-            "What placeholders stand for is shown at a terminal alone: neither to a program nor "
-            "to a file. Type the command yourself, in a terminal."
+            "What placeholders stand for is shown at a terminal only, never to a program or in a "
+            "file. Type the command yourself, in a terminal."
         )
     config = load_config()
     with _vaults(config) as vaults:
@@ -84,8 +108,8 @@ def _write_down(config: Config, kinds: Mapping[str, int]) -> None:
     origin = Origin(client="cli", project=str(config.project or config.start_directory))
     code = "# The user had placeholders revealed."
     with journal.opened(), journal.begin(origin, code, kind="reveal") as run:
-        for kind, count in kinds.items():
-            run.reveal(RevealEvent(position=0, upstream="the user", kind=kind, count=count))
+        for kind, number in kinds.items():
+            run.reveal(RevealEvent(position=0, upstream="the user", kind=kind, count=number))
         run.end(failure=None, reply="")
 
 
@@ -97,14 +121,17 @@ def privacy_check(arguments: Namespace) -> int:
     patterns = config.settings.privacy.patterns
     vault = Vault(detectors=Detectors([CustomDetector(*each) for each in patterns]))
     conceal = partial(vault.conceal, fields=rules)
-    text = _text_or_file(arguments.text)
+    text = _checked_text(arguments)
     value = parse_text(text)
     concealed = concealed_answer(conceal, value)
+    if arguments.json:
+        print_json({"concealed": concealed, "counts": vault.counts})
+        return 0
     if isinstance(concealed, str):
         print(_lines(concealed))
     else:
         print(_lines(json.dumps(concealed, ensure_ascii=False, indent=2)))
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(vault.counts.items()))
+    told = ", ".join(f"{number} {kind}" for kind, number in sorted(vault.counts.items()))
     print(f"{told or 'Nothing'} would be concealed.", file=sys.stderr)
     return 0
 
@@ -118,24 +145,18 @@ def privacy_forget(arguments: Namespace) -> int:
     with _vaults(config) as vaults:
         if arguments.unused_days is not None:
             since = time.time() - arguments.unused_days * _DAY_S
-            print(f"{vaults.forget_unused(since=since)} vaults were emptied.")
+            print(f"{count(vaults.forget_unused(since=since), 'vault')} emptied.")
             return 0
-        if not arguments.yes and not _is_sure(config):
+        prompt = f"Forget what all placeholders of {shown(config.namespace)} stand for?"
+        if not confirm(prompt, yes=arguments.yes):
             print("Nothing was forgotten.")
             return 1
-        count = vaults.forget(config.namespace)
+        forgotten = count(vaults.forget(config.namespace), "value")
     print(
-        f"{count:,} values were forgotten. Placeholders that notes, files and sessions of "
-        f"{shown(config.namespace)} still hold stand for nothing now."
+        f"{forgotten} forgotten. Placeholders in notes, files and sessions of "
+        f"{shown(config.namespace)} stand for nothing now."
     )
     return 0
-
-
-def _is_sure(config: Config) -> bool:
-    if not sys.stdin.isatty():
-        raise BadInput("Say --yes where nobody can be asked.")
-    prompt = f"Forget what all placeholders of {shown(config.namespace)} stand for? [y/N] "
-    return input(prompt).strip().lower() in {"y", "yes"}
 
 
 @contextmanager
@@ -151,14 +172,25 @@ def _text(given: str) -> str:
     return text
 
 
-def _text_or_file(given: str) -> str:
+def _checked_text(arguments: Namespace) -> str:
+    """Return what is to be looked at: a file, standard input, or the text itself.
+
+    Raises:
+        BadInput: Neither is given, or both, or the file cannot be read.
+    """
+    if (arguments.file is None) == (arguments.text is None):
+        raise BadInput("Name a file, or pass a text: `toolfold privacy check --text '…'`.")
+    if arguments.text is not None or arguments.file == "-":
+        return _text(arguments.file or arguments.text)
+    path = current_directory() / arguments.file
     try:
-        if given == "-" or not Path(given).is_file():
-            return _text(given)
-        with Path(given).open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             return _text(file.read(_MAX_CHARS + 1))
-    except OSError:  # a text that is too long to be the name of a file
-        return _text(given)
+    except OSError as error:
+        raise BadInput(
+            f"Cannot read {shown(arguments.file)}: {error.strerror}. For a text instead of a file: "
+            "`toolfold privacy check --text '…'`."
+        ) from error
 
 
 def _lines(text: str) -> str:

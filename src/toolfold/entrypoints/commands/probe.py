@@ -17,7 +17,7 @@ _PROTOCOL: Final = "2025-11-25"
 
 
 def probe_relay(options: Sequence[str]) -> tuple[bool, str]:
-    """Start a relay and run code through the daemon; say whether that works, in words.
+    """Start a relay and reach the daemon through it; say whether that works, in words.
 
     A daemon that was not there before is not there afterwards.
     """
@@ -51,16 +51,18 @@ def probe_relay(options: Sequence[str]) -> tuple[bool, str]:
 
 
 def _converse(relay: "subprocess.Popen[str]") -> dict[str, Any]:
-    """Say hello and run one line; return the answer to that."""
+    """Say hello and ask whether anybody is there; return the answer to that.
+
+    No code is run: what is only tried shall not be among the user's runs.
+    """
     about = {"name": "toolfold-doctor", "version": __version__}
     greeting = {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": about}
-    call = {"name": "execute_code", "arguments": {"code": "1 + 1"}}
     assert relay.stdin is not None  # noqa: S101
     assert relay.stdout is not None  # noqa: S101
     _send(relay, {"id": 1, "method": "initialize", "params": greeting})
     _receive(relay)
     _send(relay, {"method": "notifications/initialized"})
-    _send(relay, {"id": 2, "method": "tools/call", "params": call})
+    _send(relay, {"id": 2, "method": "ping"})
     answer = _receive(relay)
     relay.stdin.close()
     relay.wait(_PATIENCE_S)

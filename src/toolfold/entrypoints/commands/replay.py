@@ -6,34 +6,31 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from toolfold.config.faults import shown
-from toolfold.entrypoints.commands.runs_text import (
-    print_json,
-    print_text,
-    read_journal,
-    state_of,
-)
-from toolfold.entrypoints.commands.times import show_moment
+from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
+from toolfold.entrypoints.screen import Cell, exact_moment, print_json, print_line
 from toolfold.errors import NotFound
 from toolfold.journal.decisions import DecisionEvent, RevealEvent, TimedDecision, happened
 from toolfold.journal.replay import attempts
 from toolfold.journal.runs import Call, Run, Text
+from toolfold.journal.states import state_of
 
 _SHOWN_CHARS = 2_000
 
 RecordedRun = tuple[Run, list[TimedDecision]]
 
 
-def replay(arguments: Namespace, run_id: str) -> int:
+def replay(arguments: Namespace) -> int:
     """Show what a run did, step by step, with all attempts that it took."""
+    run_id = arguments.run
     recordings = read_journal(lambda connection: _recordings(connection, run_id))
     if recordings is None:
-        raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
+        raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")
     if arguments.json:
         print_json([_as_json(*recording) for recording in recordings])
         return 0
     for run, events in recordings:
         _print(run, events)
-    print("Nothing was called: these are the answers of then.")
+    print("Nothing was called: these are recorded answers.")
     return 0
 
 
@@ -42,7 +39,8 @@ def _recordings(connection: sqlite3.Connection, run_id: str) -> list[RecordedRun
 
 
 def _print(run: Run, events: list[TimedDecision]) -> None:
-    print(f"run {run.id}  {show_moment(run.began_at)}  {state_of(run)}")
+    when = exact_moment(run.began_at)
+    print_line("run ", Cell(run.id, "name"), f"  {when}  ", state_cell(run))
     print_text("code", run.code)
     for position, said, call in _steps(run, events):
         tool = (
@@ -57,7 +55,7 @@ def _print(run: Run, events: list[TimedDecision]) -> None:
     if run.ending:
         print_text("reply", run.ending.reply)
     else:
-        print("It has no end.")
+        print("The run has not ended.")
 
 
 def _steps(

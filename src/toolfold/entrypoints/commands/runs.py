@@ -5,19 +5,29 @@ from argparse import Namespace
 from pathlib import Path
 
 from toolfold.config.faults import shown
-from toolfold.entrypoints.commands.audit import export, verify
-from toolfold.entrypoints.commands.replay import replay
-from toolfold.entrypoints.commands.runs_text import (
+from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
+from toolfold.entrypoints.screen import (
+    Cell,
+    Column,
+    count,
+    exact_moment,
+    moment,
     print_json,
-    print_text,
-    read_journal,
-    state_of,
+    print_line,
+    print_table,
 )
-from toolfold.entrypoints.commands.times import show_moment
 from toolfold.errors import ConfigError, NotFound
 from toolfold.journal.runs import Call, Run, RunKind, Text, find, newest
+from toolfold.journal.states import state_of
 
-_VERBS = frozenset({"list", "show", "resume", "replay", "verify", "export"})
+_COLUMNS = (
+    Column("RUN"),
+    Column("STARTED"),
+    Column("PROJECT"),
+    Column("STATE"),
+    Column("CALLS", is_number=True),
+    Column("CODE", is_wide=True),
+)
 _KINDS: dict[RunKind, str] = {
     "code": "",
     "rehearsal": "dry run",
@@ -34,52 +44,38 @@ _SHOWN_NOTE_CHARS = 40
 _SHOWN_TEXT_CHARS = 200
 
 
-def runs(arguments: Namespace) -> int:
-    """List the newest runs; show, replay or go on with one; verify or export the audit log."""
+def runs_list(arguments: Namespace) -> int:
+    """List the newest runs."""
     if arguments.limit < 1:
-        raise ConfigError(f"--limit takes a number of runs above 0, not {arguments.limit}.")
-    match arguments.words:
-        case [] | ["list"]:
-            return _list(arguments)
-        case ["resume", run_id]:
-            return _resume(arguments, run_id)
-        case ["replay", run_id]:
-            return replay(arguments, run_id)
-        case ["verify"]:
-            return verify(arguments)
-        case ["export"]:
-            return export(arguments)
-        case ["show", run_id] | [run_id] if run_id not in _VERBS:
-            return _show_one(arguments, run_id)
-        case words:
-            raise ConfigError(
-                "toolfold runs takes [show] ID, resume ID, replay ID, verify or export, "
-                f"not {' '.join(words)!r}."
-            )
-
-
-def _resume(arguments: Namespace, run_id: str) -> int:
-    from toolfold.entrypoints.commands import local  # heavy, and only this needs it
-
-    run = read_journal(lambda connection: find(connection, run_id))
-    return local.resume(arguments, run_id if run is None else run.id)
-
-
-def _list(arguments: Namespace) -> int:
+        raise ConfigError(f"--limit takes a number above 0, not {arguments.limit}.")
     found = read_journal(lambda connection: newest(connection, arguments.limit)) or []
     if arguments.json:
         print_json([_summary(run) for run in found])
+    elif found:
+        print_table(_COLUMNS, map(_row, found))
     else:
-        print("\n".join(map(_line, found)) or "No run is in the journal.")
+        print("No runs yet. `toolfold run -c '1 + 1'` makes one.")
     return 0
 
 
-def _line(run: Run) -> str:
+def runs_resume(arguments: Namespace) -> int:
+    """Resume a run that did not come to its own end."""
+    from toolfold.entrypoints.commands import local  # heavy, and only this needs it
+
+    run = read_journal(lambda connection: find(connection, arguments.run))
+    return local.resume(arguments, arguments.run if run is None else run.id)
+
+
+def _row(run: Run) -> tuple[str | Cell, ...]:
     project = shown(Path(run.origin.project).name or "-", max_chars=_SHOWN_PROJECT_CHARS)
     code = shown(_first_line(run.code), max_chars=_SHOWN_CODE_CHARS)
     return (
-        f"{run.id}  {show_moment(run.began_at)}  {project:<12}  {state_of(run):<9}"
-        f"  {run.call_count:>5} calls  {_kind(run)}{_progress(run)}{code}"
+        Cell(run.id, "name"),
+        Cell(moment(run.began_at), "dim"),
+        project,
+        state_cell(run),
+        f"{run.call_count:,}",
+        f"{_kind(run)}{_progress(run)}{code}",
     )
 
 
@@ -96,14 +92,16 @@ def _progress(run: Run) -> str:
     return f"[{progress.done:g}{total}{note and f' {note}'}]  "
 
 
-def _show_one(arguments: Namespace, run_id: str) -> int:
+def runs_show(arguments: Namespace) -> int:
+    """Show a run with its calls."""
+    run_id = arguments.run
     run = read_journal(lambda connection: find(connection, run_id))
     if run is None:
-        raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
+        raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")
     if arguments.json:
         print_json(_summary(run) | _details(run))
         return 0
-    print(f"{run.id}  {show_moment(run.began_at)}  {state_of(run)}")
+    print_line(Cell(run.id, "name"), f"  {exact_moment(run.began_at)}  ", state_cell(run))
     for word, said in (
         ("kind", _KINDS[run.kind]),
         ("project", run.origin.project),
@@ -111,17 +109,19 @@ def _show_one(arguments: Namespace, run_id: str) -> int:
         ("session", run.start.session),
         ("resumes", run.start.resumes),
         ("progress", _progress(run).strip()),
+        ("failure", (run.ending.failure if run.ending else "") or ""),
     ):
         if said:
             print(f"{word}: {shown(said)}")
     print_text("code", run.code)
-    print(f"{run.call_count} calls:" if run.calls else "No call was answered.")
+    calls = count(run.call_count, "call")
+    print_line(Cell(f"{calls}:" if run.calls else "No call was answered.", "strong"))
     for call in run.calls:
         print(f"  {call.position:>5}  {_call_line(call)}")
     if run.ending:
         print_text("reply", run.ending.reply)
     else:
-        print("It has no end: calls that were under way are not in this list.")
+        print("The run has not ended: calls in progress are not listed.")
     return 0
 
 
@@ -141,6 +141,7 @@ def _summary(run: Run) -> dict[str, object]:
         "id": run.id,
         "began_at": run.began_at,
         "state": state_of(run),
+        "failure": run.ending.failure if run.ending else None,
         "kind": run.kind,
         "project": run.origin.project,
         "client": run.origin.client,

@@ -1,15 +1,32 @@
 """`toolfold sessions`: the sessions of the project that one is in."""
 
 import dataclasses
-import json
 from argparse import Namespace
-from datetime import UTC, datetime
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
+from toolfold.entrypoints.parser import confirm, unknown
+from toolfold.entrypoints.screen import (
+    Cell,
+    Column,
+    count,
+    moment,
+    print_json,
+    print_table,
+    size,
+)
+from toolfold.errors import NotFound
 from toolfold.execution.sessions.info import SessionInfo
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 
+_COLUMNS = (
+    Column("SESSION"),
+    Column("USED"),
+    Column("SANDBOX"),
+    Column("RUNS", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("NAMES", is_wide=True),
+)
 _SHOWN_NAMES_CHARS = 60
 
 
@@ -17,19 +34,21 @@ def sessions_list(arguments: Namespace) -> int:
     """List all, the last used first."""
     found = _sessions().list()
     if arguments.json:
-        print(json.dumps([_as_json(info) for info in found], ensure_ascii=False, indent=2))
+        print_json([_as_json(info) for info in found])
+    elif found:
+        print_table(_COLUMNS, map(_row, found))
     else:
-        print("\n".join(map(_line, found)) or "No session is kept for this project.")
+        print("No sessions in this project. `toolfold run --session NAME` begins one.")
     return 0
 
 
 def sessions_show(arguments: Namespace) -> int:
     """Show what one holds."""
-    info = _sessions().show(arguments.name)
+    info = _find(arguments.name)
     if arguments.json:
-        print(json.dumps(_as_json(info), ensure_ascii=False, indent=2))
+        print_json(_as_json(info))
         return 0
-    print(_line(info))
+    print_table(_COLUMNS, [_row(info)])
     bound = info.bindings
     for statement in sorted(set(bound.imports.values())):
         print(f"    {shown(statement)}")
@@ -41,16 +60,51 @@ def sessions_show(arguments: Namespace) -> int:
 
 
 def sessions_reset(arguments: Namespace) -> int:
-    """Forget the variables of one."""
-    _sessions().reset(arguments.name)
-    print(f"The variables of session {arguments.name!r} are gone.")
-    return 0
+    """Clear the variables of one."""
+    info = _find(arguments.name)
+    names = count(len(info.bindings.names), "name")
+    if not confirm(f"Clear the {names} of session {info.name!r}?", yes=arguments.yes):
+        print("Nothing was cleared.")
+        return 1
+    _sessions().reset(info.name)
+    return _told(arguments, info, f"Session {info.name!r} is empty now.")
+
+
+def sessions_delete(arguments: Namespace) -> int:
+    """Delete one."""
+    info = _find(arguments.name)
+    if not confirm(f"Delete session {info.name!r}?", yes=arguments.yes):
+        print("Nothing was deleted.")
+        return 1
+    _sessions().reset(info.name)
+    return _told(arguments, info, f"Session {info.name!r} deleted.")
 
 
 def sessions_fork(arguments: Namespace) -> int:
     """Copy one."""
+    _find(arguments.name)
     info = _sessions().fork(arguments.name, arguments.copy)
-    print(f"Session {info.name!r} has the {len(info.bindings.names)} names of {arguments.name!r}.")
+    names = count(len(info.bindings.names), "name")
+    return _told(arguments, info, f"Session {info.name!r} has the {names} of {arguments.name!r}.")
+
+
+def _find(name: str) -> SessionInfo:
+    """Return a session.
+
+    Raises:
+        NotFound: There is none; the nearest name is told.
+    """
+    names = [info.name for info in _sessions().list()]
+    if name not in names:
+        raise NotFound(unknown("session", name, names, see="`toolfold sessions` lists them."))
+    return _sessions().show(name)
+
+
+def _told(arguments: Namespace, info: SessionInfo, text: str) -> int:
+    if arguments.json:
+        print_json(_as_json(info))
+    else:
+        print(text)
     return 0
 
 
@@ -58,12 +112,14 @@ def _sessions() -> Sessions:
     return sessions_of(load_config())
 
 
-def _line(info: SessionInfo) -> str:
-    used = datetime.fromtimestamp(info.used_at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    names = shown(", ".join(info.bindings.names), max_chars=_SHOWN_NAMES_CHARS)
+def _row(info: SessionInfo) -> tuple[str | Cell, ...]:
     return (
-        f"{info.name:<34}  {used}  {info.tier:<7}  {info.runs:>4} runs"
-        f"  {info.size_bytes:>10,} bytes  {names}"
+        Cell(info.name, "name"),
+        Cell(moment(info.used_at), "dim"),
+        info.tier,
+        f"{info.runs:,}",
+        size(info.size_bytes),
+        shown(", ".join(info.bindings.names), max_chars=_SHOWN_NAMES_CHARS),
     )
 
 

@@ -1,6 +1,5 @@
 """`toolfold skills`: functions that agents saved, for people to read and share."""
 
-import json
 import os
 import zipfile
 from argparse import Namespace
@@ -9,12 +8,15 @@ from pathlib import Path
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
-from toolfold.errors import BadInput, StoreError
+from toolfold.entrypoints.parser import unknown
+from toolfold.entrypoints.screen import Cell, Column, count, print_json, print_table
+from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill, SkillFault
 from toolfold.skills.names import parse_name
 from toolfold.skills.places import open_library
 
+_COLUMNS = (Column("SKILL"), Column("SCOPE"), Column("USED"), Column("DOES", is_wide=True))
 _MAX_EXPORTED = 1_000
 _MAX_EXPORTED_BYTES = 50 << 20
 
@@ -24,18 +26,14 @@ def skills_list(arguments: Namespace) -> int:
     library = _library()
     found = library.all()
     if arguments.json:
-        print(json.dumps([_summary(library, each) for each in found], indent=2))
+        print_json([_summary(library, each) for each in found])
         return 0
-    for each in found:
-        if isinstance(each, SkillFault):
-            print(f"{shown(each.name)}  not usable: {shown(str(each), max_chars=500)}")
-        else:
-            usage = library.usage(each)
-            print(f"{each.line}  ({each.scope}; used {usage.used}, well {usage.succeeded})")
-    if not found:
+    if found:
+        print_table(_COLUMNS, [_row(library, each) for each in found])
+    else:
         places = " and ".join(str(root.path) for root in library.roots)
         print(
-            f"No skill is saved yet. Agents save them with skills.save(...); they are in {places}."
+            f"No skills yet. Agents save them with skills.save(...); they are stored in {places}."
         )
     return int(any(isinstance(each, SkillFault) for each in found))
 
@@ -43,7 +41,12 @@ def skills_list(arguments: Namespace) -> int:
 def skills_show(arguments: Namespace) -> int:
     """Show one skill with its versions."""
     library = _library()
-    skill = library.find(parse_name(arguments.name))
+    skill = _find(library, arguments.name)
+    if arguments.json:
+        versions = [version._asdict() for version in library.versions(skill.name)]
+        source = {"source": skill.texts.source, "versions": versions}
+        print_json(_summary(library, skill) | source)
+        return 0
     print(f"{library.shown(skill)}\n{skill.folder}")
     for version in library.versions(skill.name):
         at = datetime.fromtimestamp(version.saved_at, tz=UTC).astimezone()
@@ -53,7 +56,7 @@ def skills_show(arguments: Namespace) -> int:
 
 def skills_export(arguments: Namespace) -> int:
     """Copy the folder of a skill, or make a zip of it."""
-    skill = _library().find(parse_name(arguments.name))
+    skill = _find(_library(), arguments.name)
     target = Path(arguments.target)
     if target.suffix == ".zip":
         _write_zip(skill, target)
@@ -62,7 +65,7 @@ def skills_export(arguments: Namespace) -> int:
         for source, inside in _files(skill):
             (target / inside).parent.mkdir(parents=True, exist_ok=True)
             if (target / inside).exists():
-                raise StoreError(f"{target / inside} is there already: nothing is written over.")
+                raise StoreError(f"{target / inside} exists already. Choose another target.")
             (target / inside).write_bytes(source.read_bytes())
     print(f"Wrote {target}.")
     return 0
@@ -70,8 +73,13 @@ def skills_export(arguments: Namespace) -> int:
 
 def skills_diff(arguments: Namespace) -> int:
     """Print what changed between two versions."""
-    changed = _library().diff(parse_name(arguments.name), arguments.old, arguments.new)
-    print(changed or "The versions are equal.")
+    library = _library()
+    skill = _find(library, arguments.name)
+    changed = library.diff(skill.name, arguments.old, arguments.new)
+    if arguments.json:
+        print_json({"name": skill.name, "diff": changed})
+    else:
+        print(changed or "The versions are equal.")
     return 0
 
 
@@ -79,7 +87,7 @@ def skills_rollback(arguments: Namespace) -> int:
     """Bring a version back."""
     name = parse_name(arguments.name)
     version, number = _library().rollback(name, arguments.version)
-    print(f"{name} is as it was in version {version.number}; that is version {number} now.")
+    print(f"{name} is back at version {version.number}, saved as version {number}.")
     return 0
 
 
@@ -88,6 +96,27 @@ def skills_delete(arguments: Namespace) -> int:
     skill = _library().delete(arguments.name)
     print(f"Deleted {skill.folder}. `toolfold skills rollback {skill.name}` brings it back.")
     return 0
+
+
+def _find(library: Library, name: str) -> Skill:
+    """Return a skill.
+
+    Raises:
+        NotFound: There is none; the nearest name is told.
+    """
+    names = [each.name for each in library.all()]
+    if parse_name(name) not in names:
+        raise NotFound(unknown("skill", name, map(str, names), see="`toolfold skills` lists them."))
+    return library.find(parse_name(name))
+
+
+def _row(library: Library, found: Skill | SkillFault) -> tuple[str | Cell, ...]:
+    if isinstance(found, SkillFault):
+        fault = shown(str(found), max_chars=500)
+        return Cell(shown(found.name), "bad"), found.scope, "", Cell(f"broken: {fault}", "bad")
+    usage = library.usage(found)
+    used = f"{count(usage.used, 'run')}, {usage.succeeded:,} succeeded"
+    return Cell(found.name, "name"), found.scope, used, shown(found.description)
 
 
 def _library() -> Library:
@@ -130,4 +159,4 @@ def _write_zip(skill: Skill, target: Path) -> None:
             for source, inside in _files(skill):
                 archive.write(source, Path(skill.folder.name) / inside)
     except FileExistsError as error:
-        raise StoreError(f"{target} is there already: nothing is written over.") from error
+        raise StoreError(f"{target} exists already. Choose another name.") from error

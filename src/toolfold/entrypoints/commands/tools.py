@@ -16,6 +16,9 @@ from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.terminal import remote_terminal
+from toolfold.entrypoints.parser import unknown
+from toolfold.entrypoints.screen import Cell, Column, is_terminal, print_table
+from toolfold.errors import NotFound
 
 if TYPE_CHECKING:
     from toolfold.app import App
@@ -23,14 +26,24 @@ if TYPE_CHECKING:
     from toolfold.catalog.search.discovery import SearchResult
 
 
+_COLUMNS = (Column("TOOL"), Column("DOES", is_wide=True))
+
+
 def tools_list(arguments: Namespace) -> int:
-    """Print every tool, and name the servers whose tools are not known."""
+    """Print every tool, and name the servers whose tools are not known.
+
+    Raises:
+        NotFound: No server has the name that was given.
+    """
     shelf = CachedCatalog(arguments)
-    tools = [
-        tool for tool in shelf.known().tools if arguments.server in {None, tool.server, tool.module}
-    ]
+    wanted = arguments.server or arguments.name
+    tools = shelf.tools_of(wanted) if wanted else list(shelf.known().tools)
     if arguments.json:
         _print_json(tools)
+    elif is_terminal():
+        from toolfold.catalog.stubs import sentence
+
+        print_table(_COLUMNS, [(Cell(tool.path, "name"), sentence(tool)) for tool in tools])
     else:
         from toolfold.catalog.stubs import brief
 
@@ -66,8 +79,7 @@ def tools_describe(arguments: Namespace) -> int:
     from toolfold.catalog.stubs import render_stub
 
     shelf = CachedCatalog(arguments)
-    known = shelf.known()
-    tools = [known.find(name) for name in arguments.names]
+    tools = [tool for name in arguments.names for tool in shelf.named(name)]
     if arguments.json:
         print(json.dumps([_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
     else:
@@ -94,6 +106,38 @@ class CachedCatalog:
         listings = {s.name: self._cache.load(config_hash(s)) for s in self._servers()}
         return KnownTools(listings, built_in=built_in_tools())
 
+    def named(self, name: str) -> list[Tool]:
+        """Return the tool of that name, or all tools of the server.
+
+        Raises:
+            NotFound: Nothing has that name.
+        """
+        if "." not in name and name in self.server_names():
+            return self.tools_of(name)
+        return [self.known().find(name)]
+
+    def tools_of(self, server: str) -> list[Tool]:
+        """Return the tools of a server.
+
+        Raises:
+            NotFound: There is no such server.
+        """
+        names = self.server_names()
+        if server not in names:
+            raise NotFound(unknown("server", server, names, see="See `toolfold doctor`."))
+        return [tool for tool in self.known().tools if server in {tool.server, tool.module}]
+
+    def server_names(self) -> list[str]:
+        """Return the servers that are configured or built in, by their own names and as modules."""
+        tools = self.known().tools
+        configured = [server.name for server in self._servers()]
+        found = [*configured, *(each.server for each in tools), *(each.module for each in tools)]
+        return list(dict.fromkeys(found))
+
+    def silent(self) -> list[str]:
+        """Return the servers whose tools are not known."""
+        return [name for name, path in self._listings().items() if not path.exists()]
+
     def search(self, query: str, *, limit: int, server: str | None) -> "SearchResult":
         """Return the tools that fit a query: by words and meaning in the daemon, else by words."""
         if remote_terminal() is None:
@@ -119,13 +163,13 @@ class CachedCatalog:
     def _faults(self) -> list[str]:
         faults = [str(fault) for fault in self._config.faults]
         faults += [
-            f"{name}: its tools are not known; see `toolfold doctor`"
+            f"{name}: its tools are not known. See `toolfold doctor`."
             for name, path in self._listings().items()
             if not path.exists()
         ]
         if not self._servers() and not faults:
             where = self._config.directories.config / "mcp.json"
-            faults.append(f"no server is configured; put yours into {where}")
+            faults.append(f"No server is configured. Put yours into {where}.")
         return faults
 
     def _servers(self) -> list[ServerConfig]:

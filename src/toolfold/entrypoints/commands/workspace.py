@@ -8,18 +8,21 @@ import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
+from toolfold.entrypoints.parser import confirm
+from toolfold.entrypoints.screen import Cell, Column, count, moment, print_json, print_table
 from toolfold.errors import BadInput, NotFound
 from toolfold.workspace.descent import Status
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import inner_path
 from toolfold.workspace.workspace import Workspace
+
+_COLUMNS = (Column("BYTES", is_number=True), Column("CHANGED"), Column("FILE", is_wide=True))
 
 
 def workspace_ls(arguments: Namespace) -> int:
@@ -27,9 +30,16 @@ def workspace_ls(arguments: Namespace) -> int:
     workspace = _open()
     wanted = inner_path(arguments.pattern or "*")
     found = [each for each in _files(workspace) if fnmatchcase(each[0], wanted)]
-    for path, status in found:
-        when = datetime.fromtimestamp(status.changed_at, UTC).astimezone()
-        print(f"{status.size:>12,}  {when:%Y-%m-%d %H:%M}  {shown(path, max_chars=1_000)}")
+    if arguments.json:
+        print_json(
+            [
+                {"path": path, "bytes": status.size, "changed_at": status.changed_at}
+                for path, status in found
+            ]
+        )
+        return 0
+    if found:
+        print_table(_COLUMNS, [_row(*each) for each in found])
     used, quota = workspace.usage(), workspace.quota
     print(
         f"{used.bytes:,} of {quota.bytes:,} bytes, {used.files:,} of {quota.files:,} files and "
@@ -52,10 +62,16 @@ def workspace_rm(arguments: Namespace) -> int:
     """Remove a file, or a directory with all that is in it; or everything."""
     path = inner_path(arguments.path or "")
     if not path and not arguments.all:
-        raise BadInput("Say which file or directory is to be removed, or --all.")
+        raise BadInput("PATH is missing: name a file or a directory, or pass --all.")
+    workspace = _open()
+    inside = [each for each, _ in _files(workspace) if _is_below(each, path) and each != path]
+    question = f"Remove {count(len(inside), 'file')} below {path or workspace.root}?"
+    if inside and not confirm(question, yes=arguments.yes):
+        print("Nothing was removed.")
+        return 1
     with _reporting_errors():
-        count = _open().remove(path)
-    print(f"{count:,} removed.")
+        removed = workspace.remove(path)
+    print(f"{removed:,} removed.")
     return 0
 
 
@@ -68,8 +84,13 @@ def workspace_export(arguments: Namespace) -> int:
         raise NotFound(f"There is no file at {start!r} in the workspace.")
     with _reporting_errors():
         _write(workspace, [path for path, _ in found], target)
-    print(f"{len(found):,} files in {target}.")
+    print(f"{count(len(found), 'file')} written to {target}.")
     return 0
+
+
+def _row(path: str, status: Status) -> tuple[str | Cell, ...]:
+    changed = Cell(moment(status.changed_at), "dim")
+    return f"{status.size:,}", changed, Cell(shown(path, max_chars=1_000), "name")
 
 
 def _open() -> Workspace:
@@ -98,7 +119,8 @@ def _write(workspace: Workspace, paths: list[str], target: Path) -> None:
             for path in paths:
                 _add(archive, workspace, path)
     else:
-        raise BadInput(f"{target} says not what it shall be: .zip, .tar or .tar.gz.")
+        suffix = target.suffix or target.name
+        raise BadInput(f"Unsupported archive type: {suffix}. Use .zip, .tar or .tar.gz.")
 
 
 def _add(archive: tarfile.TarFile, workspace: Workspace, path: str) -> None:
@@ -125,6 +147,8 @@ def _reporting_errors() -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFound(f"There is no {error.filename!r} in the workspace.") from error
+        raise NotFound(
+            f"There is no {error.filename!r} in the workspace. `toolfold workspace ls` lists files."
+        ) from error
     except OSError as error:
         raise BadInput(f"{error.strerror}: {error.filename}.") from error

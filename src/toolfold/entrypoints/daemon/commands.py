@@ -3,7 +3,6 @@
 import base64
 import logging
 import threading
-from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,6 +16,7 @@ from toolfold.app import App, SharedResources
 from toolfold.config.caller import Caller, acting_for
 from toolfold.config.config import Config
 from toolfold.entrypoints.cli import make_parser, run_command
+from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
 from toolfold.entrypoints.terminal import (
@@ -76,7 +76,7 @@ class CommandServer:
 
 
 @cache
-def _parser() -> ArgumentParser:
+def _parser() -> Parser:
     return make_parser()  # that takes longer than most commands
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from toolfold.config.config import current_directory, environment
 from toolfold.config.paths import Directories
+from toolfold.entrypoints.commands.daemon import stop
 from toolfold.entrypoints.install.clients import (
     CLIENTS,
     ClientFile,
@@ -22,9 +23,12 @@ from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Installer
 from toolfold.entrypoints.install.hooks import HooksPlan, plan_adding, plan_removing
 from toolfold.entrypoints.install.records import FileRecords
+from toolfold.entrypoints.install.remains import purge, remains
 from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Uninstaller
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
+from toolfold.entrypoints.parser import confirm, unknown
+from toolfold.entrypoints.screen import size
 from toolfold.errors import ConfigError
 from toolfold.storage.locks import wait_for_lock
 
@@ -63,7 +67,40 @@ def uninstall(arguments: Namespace) -> int:
             _change_hooks(plan_removing(place, context, files), files)
 
     with _locked(context, files):
-        return _each(places, unfold, files)
+        status = _each(places, unfold, files)
+        left = [place.client for place, _ in installed_files(context, records)]
+    if files.dry_run or status:
+        return status
+    return _leave(arguments, context, left)
+
+
+def _leave(arguments: Namespace, context: InstallContext, left: Sequence[str]) -> int:
+    """Say what of toolfold remains and where, or remove it if that is wanted."""
+    found = remains(context.directories)
+    if not found:
+        return 0
+    if not arguments.purge:
+        print(
+            "Your notes, runs and settings remain; `toolfold uninstall all --purge` deletes them:"
+        )
+    for each in found:
+        print(f"  {size(each.size_bytes):>8}  {each.path}")
+    if not arguments.purge:
+        return 0
+    if left:
+        raise ConfigError(
+            f"Nothing was deleted: toolfold is still installed in {_listed(sorted(set(left)))}. "
+            "Uninstall it there first."
+        )
+    if not confirm(
+        "Delete all notes, runs and settings? This cannot be undone.", yes=arguments.yes
+    ):
+        print("Nothing was deleted.")
+        return 1
+    stop(Namespace(now=True))
+    purge(found)
+    print("Deleted.")
+    return 0
 
 
 def sync(arguments: Namespace) -> int:
@@ -84,7 +121,7 @@ def init(arguments: Namespace) -> int:
     context, files = _install_context(), Files()
     folder = context.project / ".toolfold" if arguments.project else context.directories.config
     for path, is_new in write_starters(folder, files):
-        print(f"{path} was {'written' if is_new else 'there already, and is left as it is'}.")
+        print(f"{path} {'written' if is_new else 'exists already; unchanged'}.")
     then = "`toolfold trust` lets them start, then " if arguments.project else ""
     print(f"Put your servers into mcp.json; {then}`toolfold doctor` says what works.")
     return 0
@@ -126,7 +163,7 @@ def _each(places: Sequence[ClientFile], act: Callable[[ClientFile], None], files
     else:
         write_first_manifest()
     if not (files.dry_run or failed):
-        print("Done. Clients see it when they start anew.")
+        print("Done. Restart your clients to see it.")
     return 1 if failed else 0
 
 
@@ -156,9 +193,7 @@ def _chosen(names: Sequence[str], scope: InstallScope, context: InstallContext) 
 def _clients(names: Sequence[str]) -> tuple[ClientName, ...]:
     for name in names:
         if name not in CLIENTS:
-            raise ConfigError(
-                f"No client is named {name!r}. There are {_listed(CLIENTS)}, and all."
-            )
+            raise ConfigError(unknown("client", name, (*CLIENTS, "all"), see=""))
     return tuple(client for client in CLIENTS if client in names)
 
 

@@ -23,6 +23,7 @@ from toolfold.errors import NotFound
 from toolfold.execution.service import ResumeRequest
 from toolfold.journal.runs import Call, Run, RunEnding, RunFilter, find, newest
 from toolfold.journal.runsdb import read_journal
+from toolfold.journal.states import STATES, state_of
 from toolfold.jsontypes import Json, JsonObject
 
 _Read = TypeVar("_Read")
@@ -37,6 +38,7 @@ _SUMMARY: Final[JsonObject] = {
     "project": _TEXT,
     "code": _TEXT,
     "call_count": {"type": "integer"},
+    "state": {"enum": list(STATES)},
     "failure": {"type": ["string", "null"]},
     "is_ended": {"type": "boolean"},
 }
@@ -180,6 +182,7 @@ def _summary(run: Run) -> JsonObject:
         "project": run.origin.project,
         "code": run.code.head,
         "call_count": run.call_count,
+        "state": state_of(run),
         "failure": run.ending.failure if run.ending else None,
         "is_ended": run.ending is not None,
     }

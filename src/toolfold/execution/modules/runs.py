@@ -12,6 +12,7 @@ from toolfold.execution.trust.approval_form import standing_text
 from toolfold.execution.trust.approvals import Approvals
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin, Run
+from toolfold.journal.states import state_of
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 
@@ -67,7 +68,7 @@ class RunsModule:
                 or background_runs.over.is_set()
             ):
                 raise
-            return {"id": run_id, "state": "waiting for its session"}
+            return {"id": run_id, "state": "running", "text": "It is waiting for its session."}
         if name == "resume":
             return await self._resume(run, origin, wait_s)
         if name == "stop":
@@ -98,8 +99,8 @@ class RunsModule:
 
     async def _approval_text(self, run: Run, *, is_going: bool) -> str:
         """Say what the user is asked about a run, or has decided; nothing if it waits for none."""
-        state = state_of(run, is_going=is_going)
-        if state not in {"approval", "running"}:
+        state = state_of(run, is_under_way=is_going)
+        if state not in {"waiting", "denied", "running"}:
             return ""
         approval = await anyio.to_thread.run_sync(self._approvals.latest_of, run.id)
         if approval is None or (state == "running" and approval.state != "pending"):
@@ -130,7 +131,10 @@ class RunsModule:
 
 def describe(run: Run, background_runs: BackgroundRun | None) -> JsonObject:
     """Say how it stands with a run, as a model wants to know it."""
-    told: JsonObject = {"id": run.id, "state": state_of(run, is_going=_is_going(background_runs))}
+    told: JsonObject = {
+        "id": run.id,
+        "state": state_of(run, is_under_way=_is_going(background_runs)),
+    }
     if run.progress:
         told["progress"] = {
             "done": run.progress.done,
@@ -145,13 +149,6 @@ def describe(run: Run, background_runs: BackgroundRun | None) -> JsonObject:
 
 def _is_going(background_runs: BackgroundRun | None) -> bool:
     return background_runs is not None and not background_runs.over.is_set()
-
-
-def state_of(run: Run, *, is_going: bool) -> str:
-    """Return `running`, `ok`, `lost`, or the kind of failure."""
-    if run.ending:
-        return run.ending.failure or "ok"
-    return "running" if is_going else "lost"
 
 
 def may_see(run: Run, origin: Origin) -> bool:

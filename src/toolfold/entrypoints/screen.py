@@ -1,0 +1,202 @@
+"""What a person sees: tables, colours, times. Plain text in a pipe, where rich is not imported."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+STYLES: Final = {
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
+    "dim": "dim",
+    "name": "cyan",
+    "strong": "bold",
+}
+_GAP: Final = "  "
+_AGES: Final = ((60, "s"), (60, "min"), (24, "h"), (7, "days"), (52, "weeks"))
+_DEFAULT_WIDTH: Final = 100
+
+
+class Cell(NamedTuple):
+    """A text in a style of ours; in a pipe, the text."""
+
+    text: str
+    style: str = ""
+
+
+class Column(NamedTuple):
+    """A column of a table. Numbers stand at its right edge; a wide one is cut where room lacks."""
+
+    title: str
+    is_number: bool = False
+    is_wide: bool = False
+
+
+def is_terminal(file: TextIO | None = None) -> bool:
+    """Whether a person looks at standard output, or at `file`."""
+    file = file or sys.stdout
+    return file.isatty() and _variables().get("TERM") != "dumb"
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Cell]]) -> None:
+    """Print rows under the titles of their columns."""
+    cells = [[_cell(each) for each in row] for row in rows]
+    if is_terminal():
+        _print_rich_table(columns, cells)
+    else:
+        print("\n".join(_plain_lines(columns, cells)))
+
+
+def print_line(*parts: str | Cell, file: TextIO | None = None) -> None:
+    """Print a line, parts of it in colour."""
+    if is_terminal(file):
+        console = _console(file)
+        console.print(_styled([_cell(part) for part in parts]), soft_wrap=True)
+    else:
+        print("".join(_cell(part).text for part in parts), file=file or sys.stdout)
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on standard error that something takes a while, as long as it does."""
+    if not is_terminal(sys.stderr):
+        yield
+        return
+    with _console(sys.stderr).status(what):
+        yield
+
+
+def moment(at: float, *, now: float | None = None) -> str:
+    """Return how long ago something was, for a person; the date and time in a pipe."""
+    if not is_terminal():
+        return exact_moment(at)
+    return ago(at, now=time.time() if now is None else now)
+
+
+def exact_moment(at: float) -> str:
+    """Return a moment in the user's own time zone."""
+    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(at: float, *, now: float) -> str:
+    """Return how long ago a moment is, in the largest unit that fits."""
+    seconds = now - at
+    if abs(seconds) < 1:
+        return "now"
+    span = _span(abs(seconds))
+    return f"{span} ago" if seconds > 0 else f"in {span}"
+
+
+def count(number: int, word: str, plural: str = "") -> str:
+    """Return a number with its word, in the plural where that is right."""
+    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
+
+
+def size(size_bytes: int) -> str:
+    """Return a size as people read it."""
+    value = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+        value /= 1000
+    return ""
+
+
+def _span(seconds: float) -> str:
+    value: float = seconds
+    for factor, unit in _AGES:
+        if value < factor:
+            whole = int(value)
+            return f"{whole} {unit.removesuffix('s') if whole == 1 and len(unit) > 1 else unit}"
+        value /= factor
+    return count(int(value), "year")
+
+
+def _cell(part: str | Cell) -> Cell:
+    return part if isinstance(part, Cell) else Cell(part)
+
+
+def _plain_lines(columns: Sequence[Column], rows: list[list[Cell]]) -> Iterator[str]:
+    titles = [column.title for column in columns]
+    texts = [titles, *([cell.text for cell in row] for row in rows)]
+    widths = [max(len(row[place]) for row in texts) for place in range(len(columns))]
+    for row in texts:
+        padded = [
+            text.rjust(width) if column.is_number else text.ljust(width)
+            for text, width, column in zip(row, widths, columns, strict=True)
+        ]
+        yield _GAP.join(padded).rstrip()
+
+
+def _print_rich_table(columns: Sequence[Column], rows: list[list[Cell]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1), expand=False)
+    for place, column in enumerate(columns):
+        widest = max([len(column.title), *(len(row[place].text) for row in rows)])
+        table.add_column(
+            column.title,
+            justify="right" if column.is_number else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=len(column.title) if column.is_wide else widest,
+        )
+    for row in rows:
+        table.add_row(*(_styled([cell]) for cell in row))
+    _console().print(table)
+
+
+def _styled(cells: Sequence[Cell]) -> "Text":
+    from rich.text import Text
+
+    text = Text()
+    for cell in cells:
+        text.append(cell.text, style=STYLES.get(cell.style, ""))
+    return text
+
+
+def _console(file: TextIO | None = None) -> "Console":
+    from rich.console import Console
+
+    variables = _variables()
+    options: dict[str, Any] = {}
+    if not variables.get("COLUMNS", "").isdigit():
+        options["width"] = _width(file or sys.stdout)
+    return Console(
+        file=file or sys.stdout,
+        force_terminal=True,
+        no_color="NO_COLOR" in variables or None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        _environ=variables,
+        **options,
+    )
+
+
+def _variables() -> Mapping[str, str]:
+    from toolfold.config.config import environment  # where nobody looks, it is not needed
+
+    return environment()
+
+
+def _width(file: TextIO) -> int | None:
+    import os
+
+    try:
+        return os.get_terminal_size(file.fileno()).columns or _DEFAULT_WIDTH
+    except (OSError, ValueError, AttributeError):
+        return _DEFAULT_WIDTH
