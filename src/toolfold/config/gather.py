@@ -48,7 +48,7 @@ def gather_from(path: Path, context: ServerContext) -> GatheredServers:
     try:
         content = read_file(path)
         if content is None:
-            raise ConfigError("there is no such file")
+            raise ConfigError("there is no such file; --config takes a file with mcpServers")
         return _gathered((path, parse_servers(path, content, context)))
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}.") from error

@@ -127,7 +127,9 @@ def read_file(path: str) -> bytes:
             return terminal.read_input(path)
         return (current_directory() / path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"Cannot read {path}: {error.strerror or error}.") from error
+        raise ConfigError(
+            f"Cannot read {path}: {error.strerror or error}. Name a file that you can read."
+        ) from error
 
 
 def open_browser(address: str) -> None:

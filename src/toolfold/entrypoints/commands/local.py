@@ -227,7 +227,7 @@ def _code(arguments: Namespace) -> str:
     try:
         return read_file(arguments.file).decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"Cannot read {arguments.file}: {error}") from error
+        raise ConfigError(f"{arguments.file} is not UTF-8 text: it must be Python.") from error
 
 
 def _as_json(result: RunReport) -> dict[str, object]:

@@ -98,7 +98,9 @@ def _given(text: str) -> JsonObject:
     try:
         given = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"The arguments are not valid JSON: {error}.") from error
+        raise ConfigError(
+            f"The arguments are not valid JSON: {error}. Use quotes: '{{\"id\": 7}}'."
+        ) from error
     if not isinstance(given, dict):
         raise ConfigError(
             f"The arguments must be a JSON object, such as '{{\"id\": 7}}', not {text}."

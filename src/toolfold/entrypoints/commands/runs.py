@@ -97,7 +97,10 @@ def runs_show(arguments: Namespace) -> int:
     run_id = arguments.run
     run = read_journal(lambda connection: find(connection, run_id))
     if run is None:
-        raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")
+        raise NotFound(
+            f"No run has an id that begins with {run_id!r}: nothing has run yet. "
+            "`toolfold run` runs code."
+        )
     if arguments.json:
         print_json(_summary(run) | _details(run))
         return 0

@@ -22,6 +22,7 @@ from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import inner_path
 from toolfold.workspace.workspace import Workspace
 
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _COLUMNS = (Column("BYTES", is_number=True), Column("CHANGED"), Column("FILE", is_wide=True))
 
 
@@ -78,6 +79,9 @@ def workspace_rm(arguments: Namespace) -> int:
 def workspace_export(arguments: Namespace) -> int:
     """Write all files, or those below a path, to an archive."""
     workspace, target = _open(), Path(arguments.archive)
+    if not target.name.lower().endswith(_ARCHIVES):
+        suffix = target.suffix or target.name
+        raise BadInput(f"Unsupported archive type: {suffix}. Use .zip, .tar or .tar.gz.")
     start = inner_path(arguments.path or "")
     found = [each for each in _files(workspace) if _is_below(each[0], start)]
     if not found:
@@ -113,14 +117,11 @@ def _write(workspace: Workspace, paths: list[str], target: Path) -> None:
             for path in paths:
                 with workspace.opened(path) as content, archive.open(path, "w") as entry:
                     shutil.copyfileobj(content, entry)
-    elif suffixes.endswith((".tar", ".tar.gz", ".tgz")):
+    else:
         mode = "w:" if suffixes.endswith(".tar") else "w:gz"
         with _new(target) as file, tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
             for path in paths:
                 _add(archive, workspace, path)
-    else:
-        suffix = target.suffix or target.name
-        raise BadInput(f"Unsupported archive type: {suffix}. Use .zip, .tar or .tar.gz.")
 
 
 def _add(archive: tarfile.TarFile, workspace: Workspace, path: str) -> None:

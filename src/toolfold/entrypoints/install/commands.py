@@ -112,7 +112,9 @@ def sync(arguments: Namespace) -> int:
         named = _clients(arguments.clients) if arguments.clients else CLIENTS
         places = [place for place in keeps if place.client in named]
         if not places:
-            raise ConfigError(f"toolfold is not installed in {_listed(named)}: run install first.")
+            raise ConfigError(
+                f"toolfold is not installed in {_listed(named)}. `toolfold install` does that."
+            )
         return _each(places, _folding(context, files, keep=keeps.__getitem__), files)
 
 
