@@ -22,7 +22,6 @@ STYLES: Final = {
 }
 _GAP: Final = "  "
 _AGES: Final = ((60, "s"), (60, "min"), (24, "h"), (7, "days"), (52, "weeks"))
-_DEFAULT_WIDTH: Final = 100
 
 
 class Cell(NamedTuple):
@@ -174,7 +173,9 @@ def _console(file: TextIO | None = None) -> "Console":
     variables = _variables()
     options: dict[str, Any] = {}
     if not variables.get("COLUMNS", "").isdigit():
-        options["width"] = _width(file or sys.stdout)
+        from toolfold.entrypoints.terminal import columns
+
+        options["width"] = columns()
     return Console(
         file=file or sys.stdout,
         force_terminal=True,
@@ -191,12 +192,3 @@ def _variables() -> Mapping[str, str]:
     from toolfold.config.config import environment  # where nobody looks, it is not needed
 
     return environment()
-
-
-def _width(file: TextIO) -> int | None:
-    import os
-
-    try:
-        return os.get_terminal_size(file.fileno()).columns or _DEFAULT_WIDTH
-    except (OSError, ValueError, AttributeError):
-        return _DEFAULT_WIDTH

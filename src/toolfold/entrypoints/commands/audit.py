@@ -12,8 +12,8 @@ from pathlib import Path
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.times import parse_since
-from toolfold.entrypoints.terminal import absolute
 from toolfold.entrypoints.screen import count, print_json
+from toolfold.entrypoints.terminal import absolute
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal.audit.chain import Signer, key_path, read_signer
 from toolfold.journal.audit.export import lines

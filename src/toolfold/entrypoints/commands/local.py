@@ -20,8 +20,8 @@ from toolfold.entrypoints.commands.options import config_of, config_of_run, writ
 from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
-from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.entrypoints.screen import Cell, print_json, print_line, working
+from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.background import BackgroundRun
 from toolfold.execution.losses import interrupted_text

@@ -9,9 +9,8 @@ from toolfold.api import forms
 from toolfold.api.door import OnProgress, ask
 from toolfold.api.values import as_json
 from toolfold.config.config import load_config
-from toolfold.entrypoints.commands.progress import ProgressBar
-from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.config.faults import shown
+from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.entrypoints.parser import confirm
 from toolfold.entrypoints.screen import (
     Cell,
@@ -22,6 +21,7 @@ from toolfold.entrypoints.screen import (
     print_json,
     print_table,
 )
+from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import BadInput
 from toolfold.memory.forms import as_text
 

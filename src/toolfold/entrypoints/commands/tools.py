@@ -15,9 +15,9 @@ from toolfold.catalog.tool import Tool
 from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.entrypoints.commands.options import config_of
-from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.entrypoints.parser import unknown
 from toolfold.entrypoints.screen import Cell, Column, is_terminal, print_table
+from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import NotFound
 
 if TYPE_CHECKING:

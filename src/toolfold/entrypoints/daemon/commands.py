@@ -16,9 +16,9 @@ from toolfold.app import App, SharedResources
 from toolfold.config.caller import Caller, acting_for
 from toolfold.config.config import Config
 from toolfold.entrypoints.cli import make_parser, run_command
-from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
+from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.terminal import (
     Interrupted,
     OnMemoryProgress,
