@@ -135,7 +135,7 @@ def test_doctor_reports_what_was_added_to_a_client(
 
     examine_configuration(load_config(), Findings())
 
-    expected = f"!          codex (user): {path} has servers beside toolfold: late"
+    expected = f"!         codex (user): {path} has servers beside toolfold: late"
     assert expected in capsys.readouterr().out
 
 

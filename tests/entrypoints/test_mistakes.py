@@ -38,14 +38,14 @@ def test_there_are_a_hundred() -> None:
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: " ".join(row["words"])[:60])
 def test_a_mistake_ends_with_one_sentence_and_a_remedy(
-    row: dict[str, object], place: Path, capsys: pytest.CaptureFixture[str]
+    row: dict[str, object], place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = [str(word) for word in row["words"]]  # type: ignore[attr-defined]
     try:
         status: object = run_command(words)
     except SystemExit as left:
         status = left.code
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
 
     assert status == row.get("status", 2), said
     assert str(row["says"]) in said

@@ -389,7 +389,7 @@ def _add_install(commands: Any) -> None:
     uninstall = _add(
         commands, "uninstall", "give a client its servers back",
         "toolfold uninstall claude", "toolfold uninstall all --purge",
-        parents=[clients, where, dry], module=module,
+        parents=[clients, where, dry], module="commands.uninstall",
     )  # fmt: skip
     uninstall.add_argument(
         "--purge", action="store_true", help="also delete notes, runs, settings: everything"

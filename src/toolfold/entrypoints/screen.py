@@ -21,6 +21,7 @@ STYLES: Final = {
     "strong": "bold",
 }
 _GAP: Final = "  "
+_NARROWEST: Final = 20
 _AGES: Final = ((60, "s"), (60, "min"), (24, "h"), (7, "days"), (52, "weeks"))
 
 
@@ -143,19 +144,36 @@ def _plain_lines(columns: Sequence[Column], rows: list[list[Cell]]) -> Iterator[
 def _print_rich_table(columns: Sequence[Column], rows: list[list[Cell]]) -> None:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1), expand=False)
-    for place, column in enumerate(columns):
-        widest = max([len(column.title), *(len(row[place].text) for row in rows)])
-        table.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=len(column.title) if column.is_wide else widest,
-        )
+    console = _console()
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    widths = _widths(columns, rows, console.width)
+    for column, width in zip(columns, widths, strict=True):
+        justify: Any = "right" if column.is_number else "left"
+        table.add_column(column.title, justify=justify, no_wrap=True, min_width=width)
     for row in rows:
-        table.add_row(*(_styled([cell]) for cell in row))
-    _console().print(table)
+        cut = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
+        table.add_row(*(_styled([cell]) for cell in cut))
+    console.print(table)
+
+
+def _widths(columns: Sequence[Column], rows: list[list[Cell]], room: int) -> list[int]:
+    """Return how wide columns are: as their texts, but for wide ones, which share what is left."""
+    widest = [
+        max([len(column.title), *(len(row[place].text) for row in rows)])
+        for place, column in enumerate(columns)
+    ]
+    fixed = sum(width for width, each in zip(widest, columns, strict=True) if not each.is_wide)
+    wide = sum(each.is_wide for each in columns)
+    left = room - fixed - len(_GAP) * (len(columns) - 1)
+    share = max(_NARROWEST, left // wide) if wide else 0
+    return [
+        min(width, share) if column.is_wide else width
+        for width, column in zip(widest, columns, strict=True)
+    ]
+
+
+def _cut(cell: Cell, width: int) -> Cell:
+    return cell if len(cell.text) <= width else cell._replace(text=f"{cell.text[: width - 1]}…")
 
 
 def _styled(cells: Sequence[Cell]) -> "Text":

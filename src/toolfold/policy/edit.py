@@ -27,9 +27,11 @@ def with_rule(text: str, action: str, tool: str) -> str:
 def without_rule(text: str, tool: str) -> str:
     """Return the text without the rules that say something about `tool` alone, unconditionally."""
     starts = [match.start() for match in _HEADER.finditer(text)]
+    if not starts:
+        return text
     blocks = [text[one:other] for one, other in zip(starts, [*starts[1:], None], strict=True)]
     kept = [block for block in blocks if not _is_about(block, tool)]
-    return text[: starts[0]] + "".join(kept) if starts else text
+    return text[: starts[0]] + "".join(kept)
 
 
 def _is_about(block: str, tool: str) -> bool:

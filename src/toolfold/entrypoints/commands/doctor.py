@@ -84,8 +84,8 @@ def examine_configuration(config: Config, findings: Findings) -> None:
     sources = ", ".join(map(str, config.sources))
     expected = config.directories.config / "mcp.json"
     if not findings.is_quiet:
-        print(f"project    {config.project or 'none (no .git or .toolfold above this directory)'}")
-        print(f"config     {sources or f'none: put your servers into {expected}'}")
+        print(f"project   {config.project or 'none (no .git or .toolfold above this directory)'}")
+        print(f"config    {sources or f'none: put your servers into {expected}'}")
     for fault in config.faults:
         if not isinstance(fault, ServerFault):
             findings.add("!", "", str(fault))

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from toolfold.config.config import current_directory, environment
 from toolfold.config.paths import Directories
-from toolfold.entrypoints.commands.daemon import stop
 from toolfold.entrypoints.install.clients import (
     CLIENTS,
     ClientFile,
@@ -23,12 +22,10 @@ from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Installer
 from toolfold.entrypoints.install.hooks import HooksPlan, plan_adding, plan_removing
 from toolfold.entrypoints.install.records import FileRecords
-from toolfold.entrypoints.install.remains import purge, remains
 from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Uninstaller
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
-from toolfold.entrypoints.parser import confirm, unknown
-from toolfold.entrypoints.screen import size
+from toolfold.entrypoints.parser import unknown
 from toolfold.errors import ConfigError
 from toolfold.storage.locks import wait_for_lock
 
@@ -67,40 +64,7 @@ def uninstall(arguments: Namespace) -> int:
             _change_hooks(plan_removing(place, context, files), files)
 
     with _locked(context, files):
-        status = _each(places, unfold, files)
-        left = [place.client for place, _ in installed_files(context, records)]
-    if files.dry_run or status:
-        return status
-    return _leave(arguments, context, left)
-
-
-def _leave(arguments: Namespace, context: InstallContext, left: Sequence[str]) -> int:
-    """Say what of toolfold remains and where, or remove it if that is wanted."""
-    found = remains(context.directories)
-    if not found:
-        return 0
-    if not arguments.purge:
-        print(
-            "Your notes, runs and settings remain; `toolfold uninstall all --purge` deletes them:"
-        )
-    for each in found:
-        print(f"  {size(each.size_bytes):>8}  {each.path}")
-    if not arguments.purge:
-        return 0
-    if left:
-        raise ConfigError(
-            f"Nothing was deleted: toolfold is still installed in {_listed(sorted(set(left)))}. "
-            "Uninstall it there first."
-        )
-    if not confirm(
-        "Delete all notes, runs and settings? This cannot be undone.", yes=arguments.yes
-    ):
-        print("Nothing was deleted.")
-        return 1
-    stop(Namespace(now=True))
-    purge(found)
-    print("Deleted.")
-    return 0
+        return _each(places, unfold, files)
 
 
 def sync(arguments: Namespace) -> int:
