@@ -37,7 +37,7 @@ def test_commands_verbs_and_options_are_offered(
     assert {"install", "doctor", "run"} <= set(offered(capsys, ""))
     assert offered(capsys, "to") == ["tools"]
     assert "daemon" not in offered(capsys, "")
-    assert offered(capsys, "memory", "sea") == ["search"]
+    assert offered(capsys, "memory", "resto") == ["restore"]
     assert "--dry-run" in offered(capsys, "run", "--")
     assert offered(capsys, "completion", "")[:3] == ["bash", "zsh", "fish"]
     assert offered(capsys, "memory", "search", "x", "--match", "") == ["any", "all"]

@@ -13,9 +13,15 @@ def add_derived(verbs: Any) -> None:
     for name, about, path, may_repeat, parameters in COMMANDS:
         if name in verbs.choices:
             continue
-        parser: argparse.ArgumentParser = verbs.add_parser(name, help=about[0].lower() + about[1:])
+        required = [f"{each.upper()}" for each, _, needed in parameters if needed]
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name,
+            help=about[0].lower() + about[1:],
+            description=f"{about}.",
+            examples=(" ".join(["toolfold memory", name, *required]),),
+        )
         parser.add_argument("--json", action="store_true", help="print JSON")
-        parser.add_argument("--namespace", help="where the notes belong to; by default the project")
+        parser.add_argument("--namespace", help="where the notes belong (default: the project)")
         for parameter, kind, is_required in parameters:
             _add_parameter(parser, parameter, kind, is_required=is_required)
         names = tuple(each for each, _, _ in parameters)
