@@ -19,6 +19,7 @@ from toolfold.execution.report import RunReport
 ROOT = Path(__file__).parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
 _TOOLS = ROOT / ".tools"
+_OF_THE_SDK = {"curious", "http_server"}
 _NPM = _TOOLS / "npm" / "node_modules"
 
 
@@ -89,7 +90,8 @@ def catalogue(name: str) -> Path:
 def test_server(name: str, *arguments: str | Path) -> dict[str, Any]:
     """Return an `mcpServers` entry that runs `tests/servers/<name>.py`."""
     script = ROOT / "tests" / "servers" / f"{name}.py"
-    return {"command": sys.executable, "args": [str(script), *map(str, arguments)]}
+    command = python() if name in _OF_THE_SDK or arguments[:1] == ("changes",) else sys.executable
+    return {"command": command, "args": [str(script), *map(str, arguments)]}
 
 
 # Its name would have pytest collect it in every module that imports it.

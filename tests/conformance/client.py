@@ -147,7 +147,7 @@ async def log_in_without_a_person(config: Config) -> None:
         async def visit(url: str) -> None:
             browser.start_soon(follow, url)
 
-        granted = await log_in(server, visit=visit, timeout_s=15, earlier=logins.load(server))
+        granted = await log_in(server, visit=visit, timeout_s=100, earlier=logins.load(server))
     if granted is None:
         raise SystemExit("The server asks for a login and offers none.")
     async with logins.locked(server):

@@ -1,7 +1,8 @@
 """Stands in for the interpreter where tests start toolfold: has `server.py` fork it, loaded.
 
-It is copied to `bin/python` of a directory that looks like a virtual environment. What is not
-`-m toolfold`, what of toolfold is light, and what is told how to start, runs in the real one.
+It is copied to `bin/python` of a directory that looks like a virtual environment. A script is
+forked, too: test servers need the SDK. What is neither `-m toolfold` nor a script, what of toolfold
+is light, and what is told how to start, runs in the real one.
 The forked program has our descriptors, directory and environment; we pass signals on, and end as
 it ends.
 """
@@ -22,16 +23,17 @@ STARTS_WITHIN_S = 60
 def main(arguments: list[str]) -> int:
     given = arguments[1:] if arguments[:1] == ["-P"] else arguments
     is_told = any(name.startswith("PYTHON") for name in os.environ)
-    if given[:2] != ["-m", "toolfold"] or is_told:
+    is_script = given[:1] != [] and given[0].endswith(".py")
+    if is_told or not (is_script or given[:2] == ["-m", "toolfold"]):
         os.execv(sys.executable, [sys.executable, *arguments])
-    command = given[2:3]
+    command = given[:1] if is_script else given[2:3]
     if not command or (command[0] in LIGHT and "--no-daemon" not in given):
         # Under our name, so that the daemon it starts is forked, too.
         os.execv(sys.executable, [sys.argv[0], *arguments])
     connection = connect()
     if connection is None:
         os.execv(sys.executable, [sys.executable, *arguments])
-    ask(connection, given[2:], is_safe=given is not arguments)
+    ask(connection, given if is_script else given[2:], is_safe=given is not arguments)
     pid = int(connection.recv(32))
     return 0 if command == ["daemon"] else follow(connection, pid)
 

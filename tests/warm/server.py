@@ -1,4 +1,4 @@
-"""Forks programs of toolfold with its modules loaded: `python server.py DIRECTORY OWNER PADDING`.
+"""Forks programs with toolfold and the SDK loaded: `python server.py DIRECTORY OWNER PADDING`.
 
 `interpreter.py` asks for them. It ends with the process OWNER. PADDING, and a variable of that
 name, are room in which each program writes its own command line and environment, since that is
@@ -38,6 +38,16 @@ class Program:
     about: dict[str, Any]
     descriptors: list[int]
 
+    @property
+    def is_daemon(self) -> bool:
+        return bool(self.about["arguments"][:1] == ["daemon"])
+
+    @property
+    def script(self) -> str:
+        """The file to run; empty for toolfold itself."""
+        first: str = self.about["arguments"][0]
+        return first if first.endswith(".py") else ""
+
 
 def serve(listener: socket.socket, owner: int) -> Program:
     """Answer requests until the owner is gone; returns in each program, never here."""
@@ -60,13 +70,13 @@ def forked(listener: socket.socket, connection: socket.socket) -> Program | None
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     listener.close()
     message, descriptors, _, _ = socket.recv_fds(connection, MAX_BYTES, 8)
-    about = json.loads(message)
+    program = Program(json.loads(message), descriptors)
     pid = os.fork()
     if pid:
-        mind(connection, pid, is_daemon=about["arguments"][:1] == ["daemon"])
+        mind(connection, pid, is_daemon=program.is_daemon)
         os._exit(0)
     connection.close()
-    return Program(about, descriptors)
+    return program
 
 
 def mind(connection: socket.socket, pid: int, *, is_daemon: bool) -> None:
@@ -98,14 +108,15 @@ def become(program: Program) -> None:
     os.umask(about["umask"])
     os.environ.clear()
     os.environ.update(about["environ"])
-    is_daemon = about["arguments"][:1] == ["daemon"]
+    script = program.script
     flags = ["-P"] if about["is_safe"] else []
-    show([sys.executable, *flags, "-m", "toolfold", *about["arguments"]], about["environ"])
-    if not is_daemon:
+    what = [] if script else ["-m", "toolfold"]
+    show([sys.executable, *flags, *what, *about["arguments"]], about["environ"])
+    if not program.is_daemon:
         sys.executable = about["executable"]
-    sys.argv[1:] = about["arguments"]
+    sys.argv[1:] = about["arguments"][1 if script else 0 :]
     if not about["is_safe"]:
-        sys.path.insert(0, str(Path.cwd()))
+        sys.path.insert(0, str(Path(script).resolve().parent if script else Path.cwd()))
     sys.stdin = open(0, encoding="utf-8", closefd=False)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
@@ -153,8 +164,13 @@ def main(directory: Path, owner: int) -> None:
     listener.bind(str(directory / "socket.new"))
     listener.listen(256)
     (directory / "socket.new").rename(directory / "socket")
-    become(serve(listener, owner))
-    runpy.run_module("toolfold", run_name="__main__", alter_sys=True)
+    program = serve(listener, owner)
+    become(program)
+    if program.script:
+        sys.argv[0] = program.script
+        runpy.run_path(program.script, run_name="__main__")
+    else:
+        runpy.run_module("toolfold", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
