@@ -89,9 +89,9 @@ async def test_a_repository_is_filled_in(running: MakeApp, tmp_path: Path) -> No
         servers = (await app.run("tools.servers()")).text
         fault = (await app.run("git.fail()")).text
 
-    assert "git.git_diff(target: str, *, repo_path: str = '/srv/app')" in listed
+    assert "git.git_diff(target: str)" in listed
     values = f"{tmp_path}/git.json, /srv/app"
-    assert listed.startswith(f"# started with {values}\n")
+    assert listed.startswith(f"# started with {values} (repo_path filled in)\n")
     assert "repo_path: str = '/srv/app'" in stub
     assert f"git: 3 tools; started with {values}" in servers
     assert f"no such place (git was started with {values})" in fault

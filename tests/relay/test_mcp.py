@@ -123,10 +123,10 @@ def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(us
     first = peer.ask("tools/list")
 
     assert greeting["result"]["capabilities"]["tools"] == {"listChanged": True}
-    assert "Servers are modules: see tools.servers()" in json.dumps(first)
+    assert "Servers are modules, already imported: see tools.servers()" in json.dumps(first)
     assert not Path(DaemonHandle(user.environ).places.socket).exists()
     (user.home / "go").touch()
-    assert "Servers are modules: world" in json.dumps(_tools_in_the_end(peer))
+    assert "Servers are modules, already imported: world" in json.dumps(_tools_in_the_end(peer))
     assert peer.run("import world\nworld.double(number=4)") == "8"
 
 

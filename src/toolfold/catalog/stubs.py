@@ -81,7 +81,8 @@ def signature(tool: Tool) -> str:
 def brief(tool: Tool, *, returns: str | None = None) -> str:
     """Return a typed signature and the first sentence of the description, both shortened.
 
-    `shop.read_query(query: str) -> list[dict]: Run a SELECT.` Optional parameters stand after `*`.
+    `shop.read_query(query: str) -> list[dict]: Run a SELECT.` Optional parameters stand after `*`;
+    those that are filled in are left out.
     """
     result = returns or short_result(tool)
     is_shown = result is not None and len(result) <= _MAX_NAMED_CHARS
@@ -105,15 +106,13 @@ def short_result(tool: Tool) -> str | None:
 def _short_call(tool: Tool) -> str:
     parameters = parameters_of(tool)
     types = _Types(tool.listed.input_schema, _Classes(), is_loose=True)
-    shown = parameters.listed[:_MAX_PARAMETERS]
+    shown = [each for each in parameters.listed[:_MAX_PARAMETERS] if each.default is None]
     by_position = [each for each in shown if each.name in parameters.positional]
     by_name = [each for each in shown if each.name not in parameters.positional]
     texts: list[str] = []
     room = _MAX_CALL_CHARS - len(tool.path)
     for each in (*by_position, *([None] if by_name else []), *by_name):
         text = "*" if each is None else f"{each.identifier}: {_short_parameter(each, types)}"
-        if each is not None and each.default is not None:
-            text += f" = {each.default!r}"
         if len(", ".join([*texts, text])) > room:
             texts.append("…")
             break

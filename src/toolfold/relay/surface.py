@@ -18,19 +18,19 @@ SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
 _NAMED_SERVERS = 12
-_NAMED_CHARS = 100
+_NAMED_CHARS = 90
 
 _DESCRIPTION = """\
-Run Python in a sandbox where each tool of each connected MCP server is a typed function. \
-Servers are modules: {servers}. \
-Built in: memory (store, search, recall what must last), graph, skills.
-import tools: tools.search("open an issue") finds tools and skills, \
-tools.describe("github.create_issue") shows how to call one, tools.servers() lists servers; print \
-what they return.
+Run Python in a sandbox where each tool of each connected MCP server is a function. \
+Servers are modules, already imported: {servers}. \
+Built in: {memory} (store, search, recall what must last), {graph}, skills, tools.
+tools.search("open an issue") finds tools and skills, tools.describe("github") lists a server's \
+tools with signatures, tools.describe("github.create_issue") shows one; print what they return.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
 failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
 print and the last expression come back; show(image) returns an image. Variables and files in \
-/workspace last; session names other variables. No network or pip."""
+/workspace last; session names other variables; dry_run only reads and lists other calls. No \
+network or pip."""
 
 
 def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
@@ -47,7 +47,7 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
             named += f" and {len(servers) - len(shown)} more"
     return {
         "name": "execute_code",
-        "description": _DESCRIPTION.format(servers=named),
+        "description": _DESCRIPTION.format(servers=named, **_own(servers or ())),
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -60,6 +60,11 @@ def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
         # Clients that load tools on demand would hide the only one there is.
         "_meta": {"anthropic/alwaysLoad": True},
     }
+
+
+def _own(servers: "Sequence[str]") -> "dict[str, str]":
+    """Return what our modules are called beside servers of the same names."""
+    return {name: f"toolfold.{name}" if name in servers else name for name in ("memory", "graph")}
 
 
 def _shown(servers: "Sequence[str]") -> "list[str]":

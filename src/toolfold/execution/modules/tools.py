@@ -114,8 +114,7 @@ class DiscoveryModule:
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MAX_HITS))
         await self.learn()
-        most = limit + _MAX_HITS
-        result = await self._find(str(query), limit=most, server=server, client=client)
+        result = await self._find(str(query), limit=limit, server=server, client=client)
         lines = [self._shown(tool, detail, asks) for tool in result.hits[:limit]]
         if len(result.hits) > limit:
             lines.append(f"({limit} of {len(result.hits)}; limit=… shows more)")
@@ -149,7 +148,7 @@ class DiscoveryModule:
         name = self._catalog.modules.get(str(server), server)
         found = await self._meaning.search(index, query, limit=limit + _MAX_HITS, server=name)
         hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
-        return replace(found, hits=tuple(hits[:limit]))
+        return replace(found, hits=tuple(hits))
 
     def _shown(self, tool: Tool, detail: str, asks: Asks) -> str:
         if skill := self._index.skill(tool):
@@ -193,7 +192,12 @@ class DiscoveryModule:
         """Say what a server was started with, as a comment above its tools."""
         module = self._catalog.spellings.get(module, module)
         values = [each.values for each in self._catalog.statuses() if each.module == module]
-        return [f"# started with {', '.join(values[0])}"] if values and values[0] else []
+        if not values or not values[0]:
+            return []
+        tools = self._catalog.functions(module).values()
+        filled = sorted({name for tool in tools for name in tool.defaults})
+        note = f" ({', '.join(filled)} filled in)" if filled else ""
+        return [f"# started with {', '.join(values[0])}{note}"]
 
     def servers(self) -> str:
         """Return the servers, one a line, with the number of their tools or what ails them."""
