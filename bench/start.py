@@ -1,4 +1,4 @@
-"""Measure how long a client waits for its first list of tools, from the start of the process.
+"""Measure how long clients wait for their first list of tools, and people for warm commands.
 
 Every server is started as a client starts it and told the same three lines. They take turns, and
 each time is compared with that of `python -c pass` in the same round.
@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 FASTMCP = ROOT / ".tools" / "fastmcp" / "bin" / "python"
 ROUNDS = 25
 PATIENCE_S = 60
+MAX_COMMAND = 4.0
 MAX_BARE = limit("start-bare")
 LEAST_FASTMCP = limit("start-fastmcp")
 
@@ -74,6 +75,8 @@ class Candidate:
     title: str
     command: list[str]
     prepare: Callable[[], None] = lambda: None
+    is_command: bool = False
+    """Whether it ends by itself: then it is measured to its end."""
 
 
 def main() -> int:
@@ -85,11 +88,11 @@ def main() -> int:
         finally:
             world.stop_daemon()
     bare = times["python -c pass"]
-    print(f"{'process start to first tools/list answer':<44}{'ms':>9}{'x bare':>9}")
+    print(f"{'process start to first tools/list answer, or end':<50}{'ms':>9}{'x bare':>9}")
     ratios = {}
     for title, taken in times.items():
         ratios[title] = statistics.median(t / b for t, b in zip(taken, bare, strict=False))
-        print(f"{title:<44}{statistics.median(taken) * 1000:>9.1f}{ratios[title]:>9.2f}")
+        print(f"{title:<50}{statistics.median(taken) * 1000:>9.1f}{ratios[title]:>9.2f}")
     return _judge(ratios)
 
 
@@ -103,11 +106,20 @@ def _judge(ratios: dict[str, float]) -> int:
             faster = ratios["FastMCP"] / ratios[title]
             print(f"{title}: {faster:.0f} x faster than FastMCP (at least {LEAST_FASTMCP:.0f})")
             failed |= faster < LEAST_FASTMCP
+    for words in COMMANDS:
+        if ratios[_title(words)] > MAX_COMMAND:
+            print(f"{_title(words)}: {ratios[_title(words)]:.2f} x bare, more than {MAX_COMMAND}")
+            failed = 1
     return failed
 
 
 RELAY_WARM = "toolfold mcp, the daemon is warm"
 RELAY_COLD = "toolfold mcp, there is no daemon"
+COMMANDS = (("run", "-c", "1"), ("memory", "search", "x"), ("tools", "search", "x"))
+
+
+def _title(words: tuple[str, ...]) -> str:
+    return f"toolfold {' '.join(words)}, the daemon is warm"
 
 
 class _World:
@@ -132,6 +144,11 @@ class _World:
             _wait_for(lambda: DaemonHandle(self.environ).connect() is not None)
             _wait_for(lambda: any(self._manifests.glob("*.json")))
 
+    def warm(self, command: list[str]) -> None:
+        """Have a daemon that has done this before."""
+        self.start_daemon()
+        subprocess.run(command, env=self.environ, check=True, stdout=subprocess.DEVNULL)
+
     def stop_daemon(self) -> None:
         command = [*self._command, "stop", "--now"]
         subprocess.run(command, env=self.environ, check=True, stdout=subprocess.DEVNULL)
@@ -140,8 +157,9 @@ class _World:
 def _candidates(world: _World) -> list[Candidate]:
     relay = [sys.executable, "-m", "toolfold", "mcp"]
     found = [
-        Candidate("python -c pass", [sys.executable, "-c", "pass"]),
+        Candidate("python -c pass", [sys.executable, "-c", "pass"], is_command=True),
         Candidate(RELAY_WARM, relay, world.start_daemon),
+        *(_command(world, words) for words in COMMANDS),
         Candidate(RELAY_COLD, relay, world.stop_daemon),
         Candidate("a minimal server on the official SDK", [sys.executable, "-c", SDK_SERVER]),
     ]
@@ -152,6 +170,18 @@ def _candidates(world: _World) -> list[Candidate]:
     return found
 
 
+def _command(world: _World, words: tuple[str, ...]) -> Candidate:
+    command = [sys.executable, "-m", "toolfold", *words]
+    return Candidate(_title(words), command, lambda: world.warm(command), is_command=True)
+
+
+def _whole_time(command: list[str], environ: dict[str, str]) -> float:
+    """Return the seconds from the start of a process to its end."""
+    started = time.perf_counter()
+    subprocess.run(command, env=environ, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
 def _take_turns(candidates: list[Candidate], environ: dict[str, str]) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {candidate.title: [] for candidate in candidates}
     for turn in range(ROUNDS + 1):
@@ -159,7 +189,8 @@ def _take_turns(candidates: list[Candidate], environ: dict[str, str]) -> dict[st
             if candidate.title == "FastMCP" and turn > 5:
                 continue  # it takes seconds, and its ratio is far from any limit
             candidate.prepare()
-            taken = _first_answer(candidate.command, environ)
+            measure = _whole_time if candidate.is_command else _first_answer
+            taken = measure(candidate.command, environ)
             if turn:  # the first round warms the caches of the file system
                 times[candidate.title].append(taken)
     return times
@@ -179,9 +210,6 @@ def _first_answer(
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    if command[1:] == ["-c", "pass"]:
-        process.wait()
-        return time.perf_counter() - started
     process.stdin.write(said)
     process.stdin.flush()
     received = b""
