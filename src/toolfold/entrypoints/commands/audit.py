@@ -1,12 +1,10 @@
 """`toolfold runs verify` and `toolfold runs export`: the audit log."""
 
 import dataclasses
-import sqlite3
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from toolfold.config.config import load_config
@@ -14,15 +12,11 @@ from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.times import parse_since
 from toolfold.entrypoints.screen import count, print_json
 from toolfold.entrypoints.terminal import absolute
-from toolfold.errors import NotFound, StoreError
-from toolfold.journal.audit.chain import Signer, key_path, read_signer
-from toolfold.journal.audit.export import lines
-from toolfold.journal.audit.head import accept, head_path, last_entry, read_head
-from toolfold.journal.audit.verify import AuditFault, Verified, snapshot
-from toolfold.journal.audit.verify import verify as verify_log
-from toolfold.journal.runsdb import open_for_reading, read_journal
+from toolfold.errors import NotFound
+from toolfold.journal.audit.verify import AuditFault, Verified
+from toolfold.journal.audit_check import check_log
+from toolfold.journal.reader import JournalReader, read_journal
 from toolfold.memory.transfer.files import NewFile
-from toolfold.storage.sqlite_file import is_damage
 
 _ACCEPT = (
     "If you know why its end is missing (the power failed), `toolfold runs verify --accept` "
@@ -34,54 +28,12 @@ def verify(arguments: Namespace) -> int:
     """Verify the audit log; 1 if something is wrong."""
     path = _journal()
     aside = _set_aside(path)
-    try:
-        verified = _verified(path, is_accepting=arguments.accept)
-    except StoreError as error:
-        if not _is_evidence(error):
-            raise
-        verified = _nothing(AuditFault(what=str(error)))
+    verified = check_log(path, is_accepting=arguments.accept)
     if arguments.json:
         print_json(dataclasses.asdict(verified) | {"set_aside": aside})
     else:
         print("\n".join(_verified_lines(verified, aside)))
     return int(verified.fault is not None or bool(aside) or bool(verified.gaps))
-
-
-def _verified(path: Path, *, is_accepting: bool) -> Verified:
-    connection = open_for_reading(path)
-    if connection is None:
-        is_gone = head_path(path).exists()
-        return _nothing(AuditFault(what=f"the journal {path} is gone") if is_gone else None)
-    with closing(connection):
-        signer = read_signer(path)
-        if signer is None:
-            return _nothing(AuditFault(what=f"the key {key_path(path)} is missing"))
-        if is_accepting:
-            return _accepted(path, connection, signer)
-        try:
-            head = read_head(path, signer)
-        except StoreError as error:
-            return _nothing(AuditFault(what=str(error), is_end=True))
-        with snapshot(connection):
-            return verify_log(connection, signer, head)
-
-
-def _accepted(path: Path, connection: sqlite3.Connection, signer: Signer) -> Verified:
-    """Take the log to end where it does, if all that is there holds."""
-    with snapshot(connection):
-        verified = verify_log(connection, signer, last_entry(connection))
-    if verified.fault is None:
-        accept(path, connection, signer)
-    return verified
-
-
-def _nothing(fault: AuditFault | None) -> Verified:
-    return Verified(entries=0, runs=0, pruned=0, trimmed=0, older=0, fault=fault)
-
-
-def _is_evidence(error: StoreError) -> bool:
-    """Whether it says that the log is damaged, and not that it cannot be read just now."""
-    return isinstance(error.__cause__, sqlite3.Error) and is_damage(error.__cause__)
 
 
 def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
@@ -119,9 +71,8 @@ def export(arguments: Namespace) -> int:
     since = parse_since(arguments.since, now=time.time()) if arguments.since else 0.0
     path = _journal()
 
-    def written(connection: sqlite3.Connection) -> int:
-        with snapshot(connection):
-            return _write(lines(connection, since=since), arguments.out)
+    def written(journal: JournalReader) -> int:
+        return _write(journal.audit_lines(since=since), arguments.out)
 
     status = read_journal(path, written)
     if status is None:

@@ -12,10 +12,9 @@ from toolfold.app import App
 from toolfold.config.config import environment, load_config
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.screen import Cell, count, print_line, working
-from toolfold.journal.accounts import read_accounts
 from toolfold.journal.ledger import sums
+from toolfold.journal.reader import read_journal
 from toolfold.journal.runs import Origin
-from toolfold.journal.runsdb import read_journal
 
 _CODE: Final = """\
 import shop
@@ -63,7 +62,7 @@ async def _run(app: App) -> int:
     print("\n".join(f"    {line}" for line in result.text.splitlines()))
     print()
     path = app.config.directories.data / "runs.db"
-    found = read_journal(path, read_accounts)
+    found = read_journal(path, lambda journal: journal.accounts())
     total = sums(found.all if found else ())
     print(f"{count(total.calls, 'tool call')} were made in the sandbox. Tokens through the model:")
     print_line("    direct calls   ", Cell(f"{total.deferred:>7,}", "bad"))

@@ -39,10 +39,9 @@ def tools() -> Names:
 def runs() -> Names:
     """Yield the ids of the newest runs."""
     from toolfold.entrypoints.commands.runs_text import read_journal
-    from toolfold.journal.runs import newest
     from toolfold.journal.states import state_of
 
-    for run in read_journal(lambda connection: newest(connection, 20)) or []:
+    for run in read_journal(lambda journal: journal.newest(20)) or []:
         first = next((line for line in run.code.head.splitlines() if line.strip()), "")
         yield run.id, f"{state_of(run)}: {first[:50]}"
 

@@ -1,7 +1,6 @@
 """`toolfold runs replay`: a run once more, from what was recorded. Nothing is called."""
 
 import dataclasses
-import sqlite3
 from argparse import Namespace
 from collections.abc import Iterator
 
@@ -9,8 +8,7 @@ from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
 from toolfold.entrypoints.screen import Cell, exact_moment, print_json, print_line
 from toolfold.errors import NotFound
-from toolfold.journal.decisions import DecisionEvent, RevealEvent, TimedDecision, happened
-from toolfold.journal.replay import attempts
+from toolfold.journal.decisions import DecisionEvent, RevealEvent, TimedDecision
 from toolfold.journal.runs import Call, Run, Text
 from toolfold.journal.states import state_of
 
@@ -22,7 +20,7 @@ RecordedRun = tuple[Run, list[TimedDecision]]
 def replay(arguments: Namespace) -> int:
     """Show what a run did, step by step, with all attempts that it took."""
     run_id = arguments.run
-    recordings = read_journal(lambda connection: _recordings(connection, run_id))
+    recordings = read_journal(lambda journal: journal.recordings(run_id))
     if recordings is None:
         raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")
     if arguments.json:
@@ -32,10 +30,6 @@ def replay(arguments: Namespace) -> int:
         _print(run, events)
     print("Nothing was called: these are recorded answers.")
     return 0
-
-
-def _recordings(connection: sqlite3.Connection, run_id: str) -> list[RecordedRun]:
-    return [(run, happened(connection, run.id)) for run in attempts(connection, run_id)]
 
 
 def _print(run: Run, events: list[TimedDecision]) -> None:

@@ -17,7 +17,7 @@ from toolfold.entrypoints.screen import (
     print_table,
 )
 from toolfold.errors import ConfigError, NotFound
-from toolfold.journal.runs import Call, Run, RunKind, Text, find, newest
+from toolfold.journal.runs import Call, Run, RunKind, Text
 from toolfold.journal.states import state_of
 
 _COLUMNS = (
@@ -48,7 +48,7 @@ def runs_list(arguments: Namespace) -> int:
     """List the newest runs."""
     if arguments.limit < 1:
         raise ConfigError(f"--limit takes a number above 0, not {arguments.limit}.")
-    found = read_journal(lambda connection: newest(connection, arguments.limit)) or []
+    found = read_journal(lambda journal: journal.newest(arguments.limit)) or []
     if arguments.json:
         print_json([_summary(run) for run in found])
     elif found:
@@ -62,7 +62,7 @@ def runs_resume(arguments: Namespace) -> int:
     """Resume a run that did not come to its own end."""
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
-    run = read_journal(lambda connection: find(connection, arguments.run))
+    run = read_journal(lambda journal: journal.find(arguments.run))
     return local.resume(arguments, arguments.run if run is None else run.id)
 
 
@@ -95,7 +95,7 @@ def _progress(run: Run) -> str:
 def runs_show(arguments: Namespace) -> int:
     """Show a run with its calls."""
     run_id = arguments.run
-    run = read_journal(lambda connection: find(connection, run_id))
+    run = read_journal(lambda journal: journal.find(run_id))
     if run is None:
         raise NotFound(
             f"No run has an id that begins with {run_id!r}: nothing has run yet. "

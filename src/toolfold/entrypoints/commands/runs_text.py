@@ -1,13 +1,13 @@
 """What the commands about runs share: reading the journal, and showing texts of it."""
 
-import sqlite3
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from toolfold.config.config import load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.screen import Cell, print_line
-from toolfold.journal import runsdb
+from toolfold.journal import reader
+from toolfold.journal.reader import JournalReader
 from toolfold.journal.runs import Run, Text
 from toolfold.journal.states import State, state_of
 
@@ -26,9 +26,9 @@ _STYLES: Final[dict[State, str]] = {
 }
 
 
-def read_journal(read: Callable[[sqlite3.Connection], _Found]) -> _Found | None:
+def read_journal(read: Callable[[JournalReader], _Found]) -> _Found | None:
     """Ask the journal; None if there is none."""
-    return runsdb.read_journal(load_config().directories.data / "runs.db", read)
+    return reader.read_journal(load_config().directories.data / "runs.db", read)
 
 
 def state_cell(run: Run) -> Cell:

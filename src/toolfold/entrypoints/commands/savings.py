@@ -12,9 +12,9 @@ from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.times import parse_since
-from toolfold.journal.accounts import Accounts, read_accounts
+from toolfold.journal.accounts import Accounts
 from toolfold.journal.ledger import Account, Sums, sums, uses
-from toolfold.journal.runsdb import read_journal
+from toolfold.journal.reader import read_journal
 
 
 def savings(arguments: Namespace) -> int:
@@ -38,7 +38,7 @@ def savings(arguments: Namespace) -> int:
 
 def _read() -> Accounts:
     path = load_config().directories.data / "runs.db"
-    return read_journal(path, read_accounts) or Accounts(all=(), cut=0)
+    return read_journal(path, lambda journal: journal.accounts()) or Accounts(all=(), cut=0)
 
 
 def _print(accounts: Sequence[Account], cut: int, by: str | None, price: Price) -> None:

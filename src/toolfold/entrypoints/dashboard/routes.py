@@ -23,7 +23,6 @@ from toolfold.entrypoints.rest.operations import Operation, RestRequest
 from toolfold.entrypoints.rest.runs import read_runs
 from toolfold.errors import Denied, ToolfoldError
 from toolfold.execution.trust.approvals import approvals_of
-from toolfold.journal.statistics import journal_version
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def dashboard_routes(
 
 async def _version(app: App) -> object:
     """Return what differs once a run, an approval or a server is in another state."""
-    runs = await read_runs(app, journal_version)
+    runs = await read_runs(app, lambda journal: journal.version())
     waiting = approvals_of(app.config).pending()
     servers = [(each.name, each.state, each.fault) for each in app.shared.upstreams.upstreams]
     return runs, [each.id for each in waiting], servers

@@ -11,9 +11,8 @@ from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_
 from toolfold.entrypoints.rest.runs import read_runs
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import Denied
-from toolfold.journal.accounts import read_accounts
 from toolfold.journal.ledger import Account, Sums, sums, uses
-from toolfold.journal.statistics import ToolStatistics, tool_statistics
+from toolfold.journal.statistics import ToolStatistics
 from toolfold.jsontypes import Json, JsonObject
 
 _DAY_S: Final = 86_400.0
@@ -111,7 +110,7 @@ async def _servers(request: RestRequest, _arguments: JsonObject) -> Json:
 
 async def _statistics(request: RestRequest, _arguments: JsonObject) -> Json:
     _refuse_keys(request)
-    found = await read_runs(request.app, tool_statistics)
+    found = await read_runs(request.app, lambda journal: journal.tool_statistics())
     return {"tools": {tool: asdict(each) for tool, each in (found or {}).items()}}
 
 
@@ -119,7 +118,7 @@ async def _savings(request: RestRequest, arguments: JsonObject) -> Json:
     _refuse_keys(request)
     days = arguments.get("days")
     since = time.time() - float(str(days)) * _DAY_S if days else -math.inf
-    found = await read_runs(request.app, read_accounts)
+    found = await read_runs(request.app, lambda journal: journal.accounts())
     accounts = [each for each in found.all if each.at >= since] if found else []
     return {
         "total": _sums_json(sums(accounts)),

@@ -1,6 +1,5 @@
 """What ran: the journal, for those whose runs they were."""
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -21,8 +20,8 @@ from toolfold.entrypoints.rest.operations import (
 from toolfold.entrypoints.rest.schemas import schema_of
 from toolfold.errors import NotFound
 from toolfold.execution.service import ResumeRequest
-from toolfold.journal.runs import Call, Run, RunEnding, RunFilter, find, newest
-from toolfold.journal.runsdb import read_journal
+from toolfold.journal.reader import JournalReader, read_journal
+from toolfold.journal.runs import Call, Run, RunEnding, RunFilter
 from toolfold.journal.states import STATES, state_of
 from toolfold.jsontypes import Json, JsonObject
 
@@ -120,7 +119,7 @@ async def _list(request: RestRequest, arguments: JsonObject) -> Json:
     limit: Any = arguments.get("limit", 20)
     chosen: Any = {name: arguments.get(name) for name in _FILTERS}
     wanted = RunFilter(client=_own(request), **chosen)
-    found = await read_runs(request.app, lambda journal: newest(journal, limit + 1, wanted))
+    found = await read_runs(request.app, lambda journal: journal.newest(limit + 1, wanted))
     shown = (found or [])[:limit]
     more = len(found or []) > limit
     return {
@@ -131,7 +130,7 @@ async def _list(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _show(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await read_runs(request.app, lambda journal: find(journal, wanted, client=_own(request)))
+    run = await read_runs(request.app, lambda journal: journal.find(wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     limit: Any = arguments.get("limit", 100)
@@ -149,7 +148,7 @@ async def _show(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _resume(request: RestRequest, arguments: JsonObject) -> Json:
     wanted = str(arguments["id"])
-    run = await read_runs(request.app, lambda journal: find(journal, wanted, client=_own(request)))
+    run = await read_runs(request.app, lambda journal: journal.find(wanted, client=_own(request)))
     if run is None:
         raise NotFound(f"No run has an id that begins with {wanted[:100]!r}.")
     decision: Any = arguments.get("decision", "ask")
@@ -188,7 +187,7 @@ def _summary(run: Run) -> JsonObject:
     }
 
 
-async def read_runs(app: App, read: Callable[[sqlite3.Connection], _Read]) -> _Read | None:
+async def read_runs(app: App, read: Callable[[JournalReader], _Read]) -> _Read | None:
     """Ask the journal from a thread; None if there is none."""
     path = app.config.directories.data / "runs.db"
     return await anyio.to_thread.run_sync(partial(read_journal, path, read))
