@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from stores import draft, embed_all, sqlite_store
 
 from toolfold.embedding import quantize
+from toolfold.memory.ranking.index import Index, Point
 from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.index import Index, Point
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Query
 

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from toolfold.memory.ranking.index import Index, Mask, Matched, Point
 from toolfold.memory.ranking.rank import MEANING_NEARBY, WORDS, WORDS_NEARBY
 from toolfold.memory.ranking.words import telling_words
 from toolfold.memory.sqlite.filters import condition
-from toolfold.memory.sqlite.index import Index, Mask, Matched, Point
 from toolfold.memory.sqlite.terms import Stemmer, occurrences
 from toolfold.memory.sqlite.vectors import VectorState
 from toolfold.memory.store import Filter, Matches, Query
