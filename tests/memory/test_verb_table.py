@@ -1,6 +1,5 @@
 """What is derived from the table of verbs: by doors as they run, and in files that are kept."""
 
-import argparse
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,7 @@ import pytest
 
 from toolfold.entrypoints.derived_options import add_derived
 from toolfold.entrypoints.mcp.memory import memory_tools
+from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.rest.verbs import verb_operations
 from toolfold.memory.registry import verb
 from toolfold.memory.verbs import VERBS, verbs_of
@@ -96,7 +96,7 @@ def test_a_command_takes_what_its_verb_takes(monkeypatch: pytest.MonkeyPatch) ->
     )
     row = ("count-words", "Count words", "memory.count_words", True, parameters)
     monkeypatch.setattr("toolfold.entrypoints.derived_options.COMMANDS", (row,))
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     commands: Any = parser.add_subparsers()
 
     add_derived(commands)
