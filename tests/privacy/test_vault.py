@@ -98,7 +98,7 @@ def strings(value: Json) -> Iterator[str]:
 
 
 def concealed_values(vault: Vault) -> list[str]:
-    values = vault._book._values
+    values = vault._table._values
     return [v for p, v in values.items() if isinstance(v, str) and p.kind != "LITERAL"]
 
 
