@@ -375,7 +375,7 @@ def test_a_projects_settings_cannot_flood_or_steer_a_terminal(place: Place) -> N
 
     assert len(reasons) == 21
     assert reasons[0].startswith("`\\x1b[2J0xxx")
-    assert reasons[20] == "19980 more are no settings"
+    assert reasons[20] == "19980 more are not settings"
 
 
 def test_every_limit_can_be_set_in_the_environment(place: Place) -> None:
@@ -494,16 +494,16 @@ def test_unknown_settings_are_ignored_and_the_nearest_is_named(place: Place) -> 
     assert config.settings.limits == Limits()
     faults = [(fault.source, *fault.reason.split("; ")) for fault in config.faults]
     assert faults == [
-        (place.user_settings, "`worker` is no setting", "did you mean `workers`?"),
-        (place.user_settings, "`limits.calls` is no setting", "did you mean `limits.calls`?"),
-        (place.user_settings, "`limits.call` is no setting", "did you mean `limits.calls`?"),
+        (place.user_settings, "`worker` is not a setting", "did you mean `workers`?"),
+        (place.user_settings, "`limits.calls` is not a setting", "did you mean `limits.calls`?"),
+        (place.user_settings, "`limits.call` is not a setting", "did you mean `limits.calls`?"),
         (
             place.user_settings,
-            "`servers.a.concurency` is no setting",
+            "`servers.a.concurency` is not a setting",
             "did you mean `servers.a.concurrency`?",
         ),
-        (place.user_settings, "`zzz` is no setting"),
-        (None, "`TOOLFOLD_LIMITS_CALL` is no setting", "did you mean `TOOLFOLD_LIMITS_CALLS`?"),
+        (place.user_settings, "`zzz` is not a setting"),
+        (None, "`TOOLFOLD_LIMITS_CALL` is not a setting", "did you mean `TOOLFOLD_LIMITS_CALLS`?"),
     ]
 
 

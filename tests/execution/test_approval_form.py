@@ -6,7 +6,6 @@ import pytest
 
 from toolfold.catalog.questions import Reply
 from toolfold.execution.trust.approval_form import (
-    DEFAULT_APPROVED_CALLS,
     MAX_APPROVED_CALLS,
     approved_calls,
     shown_arguments,
@@ -17,8 +16,8 @@ from toolfold.execution.trust.approval_form import (
 @pytest.mark.parametrize(
     ("content", "calls"),
     [
-        ({"approve": True}, DEFAULT_APPROVED_CALLS),
-        ({"approve": True, "most": None}, DEFAULT_APPROVED_CALLS),
+        ({"approve": True}),
+        ({"approve": True, "most": None}),
         ({"approve": True, "most": 7}, 7),
         ({"approve": True, "most": 7.0}, 7),
         ({"approve": True, "most": "7"}, 7),
@@ -39,13 +38,13 @@ from toolfold.execution.trust.approval_form import (
     ],
 )
 def test_only_a_form_that_says_so_approves(content: Any, calls: int | None) -> None:
-    assert approved_calls(Reply(action="accept", content=content)) == calls
+    assert approved_calls(Reply(action="accept", content=content), 7) == calls
 
 
 def test_who_declines_approves_nothing_and_who_cancels_decides_nothing() -> None:
     yes: Any = {"approve": True, "most": 7}
-    assert approved_calls(Reply(action="decline", content=yes)) == 0
-    assert approved_calls(Reply(action="cancel", content=yes)) is None
+    assert approved_calls(Reply(action="decline", content=yes), 7) == 0
+    assert approved_calls(Reply(action="cancel", content=yes), 7) is None
 
 
 def test_no_argument_hides_behind_a_long_one() -> None:

@@ -105,7 +105,7 @@ def read_toml(content: bytes, schema: SettingsSchema) -> Layer:
             values[key] = _taken(dotted(key), value, kind)
     remarks = [_unknown(dotted(key), schema.nearest(key)) for key in unknown[:MAX_REMARKS]]
     if len(unknown) > MAX_REMARKS:
-        remarks.append(f"{len(unknown) - MAX_REMARKS} more are no settings")
+        remarks.append(f"{len(unknown) - MAX_REMARKS} more are not settings")
     return Layer(values, tuple(remarks))
 
 
@@ -191,7 +191,7 @@ def _taken(name: str, value: object, kind: SettingKind) -> Value:
 
 def _unknown(name: str, nearest: str | None) -> str:
     hint = f"; did you mean `{nearest}`?" if nearest else ""
-    return f"`{name}` is no setting{hint}"
+    return f"`{name}` is not a setting{hint}"
 
 
 def _number(value: object) -> object:

@@ -15,12 +15,19 @@ import anyio
 
 from toolfold.app import App, Stores, running_app, running_stores
 from toolfold.config.config import Config
+from toolfold.config.faults import shown
 from toolfold.entrypoints.commands import doctor as examination
-from toolfold.entrypoints.commands.options import config_of, config_of_run, written_options
+from toolfold.entrypoints.commands.ask import terminal_elicitor
+from toolfold.entrypoints.commands.options import (
+    config_of,
+    config_of_run,
+    warn_of_settings,
+    written_options,
+)
 from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
-from toolfold.entrypoints.screen import Cell, print_json, print_line, working
+from toolfold.entrypoints.screen import Cell, is_terminal, print_json, print_line, working
 from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.background import BackgroundRun
@@ -49,7 +56,9 @@ def run(arguments: Namespace) -> int:
         )
         return print_result(arguments, await told_if_interrupted(app, app.runs.run, request))
 
-    return with_app(config_of(arguments), action)
+    config = config_of(arguments)
+    warn_of_settings(config)
+    return with_app(config, action)
 
 
 def resume(arguments: Namespace, run_id: str) -> int:
@@ -73,7 +82,12 @@ async def told_if_interrupted(
 ) -> RunReport:
     """Run; where the person interrupts that, say which calls had completed."""
     begun: list[str] = []
-    options = replace(request.options, on_begin=begun.append)
+    options = replace(
+        request.options,
+        on_begin=begun.append,
+        ask=terminal_elicitor(),
+        on_progress=_print_progress,
+    )
     try:
         report = await run(replace(request, options=options))
     except anyio.get_cancelled_exc_class():
@@ -83,6 +97,13 @@ async def told_if_interrupted(
         raise
     assert isinstance(report, RunReport)  # noqa: S101  # its end was waited for
     return report
+
+
+def _print_progress(done: float, total: float | None, note: str) -> None:
+    """Show how far a run says to be, where a person looks."""
+    if is_terminal(sys.stderr):
+        far = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        print_line(Cell(f"{far}  {shown(note)}".rstrip(), "dim"), file=sys.stderr)
 
 
 def terminal_origin(project: str) -> Origin:

@@ -1,9 +1,11 @@
 """What the options that commands share mean."""
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
 from toolfold.config.config import Config, current_directory, load_config, parse_overrides
+from toolfold.config.servers import ServerFault
 from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import ConfigError
 from toolfold.journal.runs import Origin
@@ -42,6 +44,13 @@ def config_of_run(arguments: Namespace, config: Config, run_id: str, begun: Orig
 
     key = Keys.of(config.directories).get(client.removeprefix("key:"))
     return config if key.namespace == config.namespace else in_namespace(config, key.namespace)
+
+
+def warn_of_settings(config: Config) -> None:
+    """Say on standard error which settings cannot be used; what servers lack is told elsewhere."""
+    for fault in config.faults:
+        if not isinstance(fault, ServerFault):
+            print(f"toolfold: {fault}", file=sys.stderr)
 
 
 def written_options(arguments: Namespace) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Final
 from toolfold.catalog.textrules import parse_text
 from toolfold.config.config import Config, current_directory, load_config
 from toolfold.config.faults import shown
-from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.commands.options import config_of, warn_of_settings
 from toolfold.entrypoints.parser import confirm
 from toolfold.entrypoints.screen import count, print_json
 from toolfold.errors import BadInput
@@ -32,6 +32,7 @@ _DAY_S: Final = 24 * 3600.0
 def privacy_status(arguments: Namespace) -> int:
     """Print what is concealed here, who may receive what, and how much the vault holds."""
     config = config_of(arguments)
+    warn_of_settings(config)
     with _vaults(config) as vaults:
         privacy = PrivacyRules(config, vaults)
         if arguments.json:

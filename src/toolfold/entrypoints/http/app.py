@@ -8,6 +8,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from toolfold.app import App
+from toolfold.config.config import environment
 from toolfold.entrypoints.dashboard.routes import dashboard_routes
 from toolfold.entrypoints.dashboard.sessions import BrowserSessions
 from toolfold.entrypoints.http.callers import CALLER, Caller, Callers
@@ -34,12 +35,18 @@ async def serve_http(app: App, *, host: str, port: int, started: Callable[[str],
     if must_have_key and not Keys.of(app.config.directories).valid():
         why = "`require_keys` is set" if address.is_loopback else f"{host!r} is not loopback"
         raise ConfigError(
-            f"{why}, so whoever connects must show an API key, and there is none. Make one with "
-            "`toolfold keys create NAME`, or listen on 127.0.0.1."
+            f"{why}, so clients need an API key, and there is none. Create one with "
+            f"`toolfold keys create NAME{_data_option()}`, or listen on 127.0.0.1."
         )
     app.discovery.warm()
     served = http_app(app, must_have_key=must_have_key, takes_addresses=not address.is_loopback)
     await serve_at(address, served, started=started)
+
+
+def _data_option() -> str:
+    """Return the option with which `toolfold keys` writes where this server reads."""
+    directory = environment().get("TOOLFOLD_DATA_DIR")
+    return f" --data-dir {directory}" if directory else ""
 
 
 def http_app(

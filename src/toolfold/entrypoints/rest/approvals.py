@@ -12,7 +12,7 @@ from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_
 from toolfold.errors import BadInput, Denied, NotFound
 from toolfold.execution.report import RunReport
 from toolfold.execution.service import RunOptions
-from toolfold.execution.trust.approval_form import DEFAULT_APPROVED_CALLS, MAX_APPROVED_CALLS
+from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
 from toolfold.execution.trust.approvals import (
     Approval,
     Approvals,
@@ -67,7 +67,7 @@ def approval_operations() -> list[Operation]:
                         "type": "integer",
                         "minimum": 1,
                         "maximum": MAX_APPROVED_CALLS,
-                        "default": DEFAULT_APPROVED_CALLS,
+                        "description": "How many calls; by default, those that wait now.",
                     },
                     "always": {"type": "boolean", "default": False},
                 },
@@ -108,7 +108,7 @@ async def _approve(request: RestRequest, arguments: JsonObject) -> Json:
     app = await _app(request, approval)
     result = await app.runs.approve(
         approval,
-        most=int(float(str(arguments.get("most", DEFAULT_APPROVED_CALLS)))),
+        most=int(float(str(arguments.get("most", approval.known)))),
         always=bool(arguments.get("always")),
         by="REST",
         # Also when who approved it has left.

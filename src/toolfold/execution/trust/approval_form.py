@@ -11,29 +11,29 @@ from toolfold.config.faults import shown
 from toolfold.execution.trust.approvals import Approval, ApprovalRequest
 from toolfold.jsontypes import Json, JsonObject
 
-DEFAULT_APPROVED_CALLS: Final = 100
-"""How many calls an approval covers where the user names no other number."""
-
 MAX_APPROVED_CALLS: Final = 10_000
 
 _SHOWN_CHARS: Final = 300
 _SHOWN_ARGUMENTS: Final = 20
 _SHOWN_VALUE_CHARS: Final = 60
 _SHOWN_RULE_CHARS: Final = 600
-_FORM: Final[JsonObject] = {
-    "type": "object",
-    "properties": {
-        "approve": {"type": "boolean", "title": "Let it be called", "default": False},
-        "most": {
-            "type": "integer",
-            "title": "How many times in this run",
-            "minimum": 1,
-            "maximum": MAX_APPROVED_CALLS,
-            "default": DEFAULT_APPROVED_CALLS,
-        },
-    },
-    "required": ["approve"],
-}
+
+
+def _form(known: int) -> JsonObject:
+    """Return the form; by default, what waits now is approved and no more."""
+    most: JsonObject = {
+        "type": "integer",
+        "title": "How many times in this run",
+        "minimum": 1,
+        "maximum": MAX_APPROVED_CALLS,
+        "default": known,
+    }
+    approve: JsonObject = {"type": "boolean", "title": "Let it be called", "default": False}
+    return {
+        "type": "object",
+        "properties": {"approve": approve, "most": most},
+        "required": ["approve"],
+    }
 
 
 def question(wanted: ApprovalRequest, samples: list[JsonObject]) -> Question:
@@ -44,23 +44,25 @@ def question(wanted: ApprovalRequest, samples: list[JsonObject]) -> Question:
         f"run.\nReason: {shown_rule(wanted.rule)}\n"
     )
     message += "\n".join(f"  {shown_arguments(sample)}" for sample in samples)
-    return Question(asker="toolfold", message=message, schema=_FORM)
+    return Question(asker="toolfold", message=message, schema=_form(wanted.known))
 
 
-def approved_calls(reply: Reply) -> int | None:
-    """Return how many calls a user approves, 0 for none; None if they did not decide."""
+def approved_calls(reply: Reply, known: int) -> int | None:
+    """Return how many calls a user approves, 0 for none; None if they did not decide.
+
+    Where they name no number, it is the calls that wait now.
+    """
     content = reply.content or {}
     if reply.action == "decline" or content.get("approve") is False:
         return 0
     if reply.action != "accept" or content.get("approve") is not True:
         return None  # nothing is approved by a form that was not filled in
-    return _most(content.get("most"))
+    most = content.get("most")
+    return known if most is None else _most(most)
 
 
 def _most(value: object) -> int:
     """Return the number that stands in a form; what is no number approves one call."""
-    if value is None:
-        return DEFAULT_APPROVED_CALLS
     try:
         number = int(float(str(value)))
     except (ValueError, OverflowError):

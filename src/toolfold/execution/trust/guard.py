@@ -336,7 +336,7 @@ class CallGuard:
             reply = await self.ask(question(wanted, asked.waits[:_SAMPLES]))
         except (QuestionExpired, QuestionRefused):
             return None
-        most, by = approved_calls(reply), "the client's user"
+        most, by = approved_calls(reply, wanted.known), "the client's user"
         is_automatic = reply.action != "accept" and time.monotonic() - began < AUTOMATIC_S
         if is_automatic and may_trust:
             await anyio.to_thread.run_sync(self.on_automatic_answer)

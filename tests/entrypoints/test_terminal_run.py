@@ -1,0 +1,129 @@
+"""`toolfold run` as a person at a terminal and a pipe see it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import test_server, write_config
+
+RULES = '[[policy]]\naction = "ask"\ntools = "records.update"\n'
+CODE = "import records\nfor n in (1, 2):\n    records.update(id=n, value='new')\nprint('both')"
+
+
+@pytest.fixture
+def environ(tmp_path: Path, home: Path) -> dict[str, str]:
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    (home / "config" / "policy.toml").write_text(RULES)
+    servers = {"records": test_server("records", tmp_path / "updates")}
+    write_config(home / "config" / "mcp.json", servers)
+    return {
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TOOLFOLD_HOME": str(home),
+        "TOOLFOLD_NO_DAEMON": "1", "TERM": "xterm",
+    }  # fmt: skip
+
+
+def at_terminal(environ: dict[str, str], cwd: Path, types: bytes, *words: str) -> str:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "toolfold", *words],
+        env=environ, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    os.write(ours, types)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65_536):
+            shown += chunk
+    except OSError:  # how a terminal says that nobody writes any more
+        pass
+    os.close(ours)
+    process.wait(60)
+    return shown.decode()
+
+
+def updated(tmp_path: Path) -> list[int]:
+    file = tmp_path / "updates"
+    return (
+        [json.loads(line)["id"] for line in file.read_text().splitlines()] if file.exists() else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("types", "made", "asked"),
+    [(b"y\ny\n", [1, 2], 2), (b"all\n", [1, 2], 1), (b"y\nn\n", [1], 2), (b"n\n", [], 1)],
+    ids=["each", "all", "the first", "none"],
+)
+def test_a_person_is_asked_where_the_run_waits(
+    environ: dict[str, str], tmp_path: Path, types: bytes, made: list[int], asked: int
+) -> None:
+    shown = at_terminal(environ, tmp_path, types, "run", "-c", CODE)
+
+    assert shown.count("Allow? [y/N/all]") == asked, shown
+    assert "records.update" in shown
+    assert updated(tmp_path) == made
+    assert ("both" in shown.splitlines()[-1]) == (made == [1, 2])
+
+
+def in_pipe(environ: dict[str, str], cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "toolfold", *words],
+        env=environ, cwd=cwd, capture_output=True, text=True, timeout=55,
+    )  # fmt: skip
+
+
+def test_output_goes_to_a_pipe_whole_and_trouble_to_standard_error(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    done = in_pipe(environ, tmp_path, "run", "-c", "print('x' * 200_000)\nprint('y')\n1 / 0")
+
+    assert done.returncode == 1
+    assert done.stdout == "x" * 200_000 + "\ny\n"
+    assert "ZeroDivisionError" in done.stderr
+    assert "xxx" not in done.stderr
+
+
+def test_what_prints_nothing_prints_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+    done = in_pipe(environ, tmp_path, "run", "-c", "x = 1")
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_misspelt_setting_is_told_when_code_runs(
+    environ: dict[str, str], tmp_path: Path, home: Path
+) -> None:
+    (home / "config" / "config.toml").write_text('[privacy]\nmod = "on"\n')
+    done = in_pipe(environ, tmp_path, "run", "-c", "1")
+
+    assert "`privacy.mod` is not a setting; did you mean `privacy.mode`?" in done.stderr
+    assert done.stdout == "1\n"
+
+
+def test_a_broken_policy_is_what_doctor_finds_and_nothing_of_it_is_among_the_runs(
+    environ: dict[str, str], tmp_path: Path, home: Path
+) -> None:
+    (home / "config" / "policy.toml").write_text("[[policy")
+    done = in_pipe(environ, tmp_path, "doctor")
+
+    lines = done.stdout.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("FAILED")] == ["policy:"]
+    assert any(line.startswith("ok        sandbox:") for line in lines)
+    assert lines[-1].startswith("1 problem: policy")
+    assert in_pipe(environ, tmp_path, "runs").stdout.startswith("No runs yet")
+
+
+def test_an_import_that_was_made_is_not_advertised(
+    environ: dict[str, str], tmp_path: Path, home: Path
+) -> None:
+    kept = {"rules": [{"list": "deny", "rule": "mcp__records__put", "scope": "user"}]}
+    (home / "config" / "imported-rules.json").write_text(json.dumps(kept))
+    before = in_pipe(environ, tmp_path, "policy").stdout
+    in_pipe(environ, tmp_path, "policy", "import")
+    after = in_pipe(environ, tmp_path, "policy").stdout
+
+    assert "toolfold policy import" in before
+    assert "toolfold policy import" not in after
+    assert "records.put" in after
