@@ -45,7 +45,7 @@ def main() -> int:
         added_ms = _search_ms(Path(directory))
     memory_mb = _memory_mb()
     print(f"\nthe catalog with {len(load([]))} tools")
-    print(f"`toolfold tools search` from the disk, over `python -c pass`: {added_ms:.0f} ms")
+    print(f"`toolfold tools search`, the daemon is warm, over `python -c pass`: {added_ms:.0f} ms")
     print(f"memory of the catalog and its index of words: {memory_mb:.0f} MB")
     print(f"promised: under {MAX_MS} ms, under {MAX_MB} MB")
     return 0 if added_ms < MAX_MS and memory_mb < MAX_MB else 1
@@ -58,10 +58,13 @@ def _search_ms(home: Path) -> float:
     toolfold = str(Path(sys.executable).parent / "toolfold")
     search = [toolfold, "tools", "search", "--config", str(config), QUERY]
     bare = [sys.executable, "-c", "pass"]
-    _seconds(search, environment)  # builds the index, once
-    differences = [
-        _seconds(search, environment) - _seconds(bare, environment) for _ in range(PAIRS)
-    ]
+    _seconds(search, environment)  # starts the daemon, and builds the index, once
+    try:
+        differences = [
+            _seconds(search, environment) - _seconds(bare, environment) for _ in range(PAIRS)
+        ]
+    finally:
+        subprocess.run([toolfold, "stop"], env=environment, check=True, stdout=subprocess.DEVNULL)
     return statistics.median(differences) * 1000
 
 

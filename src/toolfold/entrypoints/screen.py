@@ -75,7 +75,17 @@ def working(what: str) -> Iterator[None]:
     if not is_terminal(sys.stderr):
         yield
         return
-    with _console(sys.stderr).status(what):
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    # Left to itself it would replace the streams of the whole process, which others use, too.
+    with Live(
+        Spinner("dots", what),
+        console=_console(sys.stderr),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ):
         yield
 
 
@@ -190,12 +200,12 @@ def _console(file: TextIO | None = None) -> "Console":
 
     variables = _variables()
     options: dict[str, Any] = {}
-    if not variables.get("COLUMNS", "").isdigit():
-        from toolfold.entrypoints.terminal import columns
+    from toolfold.entrypoints.terminal import bound, columns
 
+    if not variables.get("COLUMNS", "").isdigit():
         options["width"] = columns()
     return Console(
-        file=file or sys.stdout,
+        file=bound(file or sys.stdout),
         force_terminal=True,
         no_color="NO_COLOR" in variables or None,
         highlight=False,

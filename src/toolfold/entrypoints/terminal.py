@@ -157,12 +157,26 @@ def route_streams() -> None:
     sys.stdin = _Input(sys.stdin)
 
 
+def bound(stream: Any) -> Any:
+    """Return a stream that threads of a library may write to, which know no terminal."""
+    return stream.bound() if isinstance(stream, _Output) else stream
+
+
 class _Output(io.TextIOBase):
     """Prints at the terminal that is worked for, or where this process prints."""
 
-    def __init__(self, name: StreamName, own: Any) -> None:
+    def __init__(self, name: StreamName, own: Any, terminal: RemoteTerminal | None = None) -> None:
         self._name: StreamName = name
         self._own = own
+        self._terminal = terminal
+
+    def bound(self) -> "_Output":
+        """Return the same for the terminal that is worked for now, whoever writes to it later."""
+        return _Output(self._name, self._own, self._reached)
+
+    @property
+    def _reached(self) -> RemoteTerminal | None:
+        return self._terminal or _remote.get()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -175,7 +189,7 @@ class _Output(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Print; at a terminal line by line, elsewhere as much as comes."""
-        terminal = _remote.get()
+        terminal = self._reached
         if terminal is None:
             return int(self._own.write(text))
         if self._name == "stderr":
@@ -185,7 +199,7 @@ class _Output(io.TextIOBase):
 
     def write_bytes(self, content: bytes) -> None:
         """Print what is no text."""
-        terminal = _remote.get()
+        terminal = self._reached
         if terminal is None:
             self._own.buffer.write(content)
         else:
@@ -193,7 +207,7 @@ class _Output(io.TextIOBase):
 
     def flush(self) -> None:
         """Have what was printed so far be seen."""
-        terminal = _remote.get()
+        terminal = self._reached
         if terminal is None:
             self._own.flush()
         else:
@@ -201,12 +215,12 @@ class _Output(io.TextIOBase):
 
     def isatty(self) -> bool:
         """Whether a person sees it."""
-        terminal = _remote.get()
+        terminal = self._reached
         return bool(self._own.isatty()) if terminal is None else terminal.is_tty(self._name)
 
     def fileno(self) -> int:
         """Return our own descriptor; what a remote terminal has cannot be had."""
-        if _remote.get() is not None:
+        if self._reached is not None:
             raise io.UnsupportedOperation("fileno")
         return int(self._own.fileno())
 
