@@ -218,10 +218,16 @@ def _compared(labelled: Labelled, results: dict[str, NDArray[np.float64]]) -> li
 
 def interval(gain: NDArray[np.float64]) -> str:
     """Write a mean difference with its paired bootstrap interval of 95 %."""
+    low, high = bounds(gain)
+    return f"{gain.mean():+.3f} ({low:+.3f} … {high:+.3f})"
+
+
+def bounds(gain: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the paired bootstrap interval of 95 % of a mean difference."""
     random = np.random.default_rng(SEED)
     picks = random.integers(0, len(gain), (RESAMPLES, len(gain)))
     low, high = np.quantile(gain[picks].mean(axis=1), (0.025, 0.975))
-    return f"{gain.mean():+.3f} ({low:+.3f} … {high:+.3f})"
+    return float(low), float(high)
 
 
 def bm25(texts: Sequence[str], queries: Sequence[str]) -> list[list[int]]:

@@ -2,7 +2,8 @@
 
 Each turn is a note and each session a conversation. The baselines are computed in the same run:
 SQLite's FTS5 over the turns (porter, stop words out, OR query), the same over each turn joined with
-the one before and after, and the fusion by reciprocal rank (k = 10) of the first with our embedder.
+the one before and after, our embedder alone, and its fusion with the first by reciprocal rank
+(k = 10).
 """
 
 import argparse
@@ -31,7 +32,7 @@ from toolfold.memory.sqlite.file import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
-BASELINES = ("BM25", "BM25 with neighbours", "plain hybrid")
+BASELINES = ("BM25", "BM25 with neighbours", "cosine", "plain hybrid")
 OURS = "ours"
 NAMESPACE = "locomo"
 DAY_S = 86_400
@@ -82,6 +83,7 @@ def rankings_of(conversation: Conversation, embedder: Remembered) -> dict[str, l
     return {
         "BM25": by_words,
         "BM25 with neighbours": bm25(_windows(conversation), questions),
+        "cosine": nearest,
         "plain hybrid": [fused(*pair) for pair in zip(nearest, by_words, strict=True)],
         OURS: anyio.run(search, conversation, questions, embedder),
     }
@@ -113,7 +115,7 @@ def compare_turns(
     wanted = [turns for each in conversations for _, turns in each.questions]
     count = sum(len(each.turns) for each in conversations)
     print(f"\nTurns: {len(conversations)} conversations, {count} turns, {len(wanted)} questions")
-    results = _print_table(rankings, wanted)
+    results = print_table(rankings, wanted)
     faults = []
     for place, name in enumerate(MEASURES):
         best = max((results[each][:, place] for each in BASELINES), key=lambda each: each.mean())
@@ -138,7 +140,7 @@ def compare_sessions(
             {name: [_sessions(each, sessions) for each in lists] for name, lists in found.items()}
         )
     print("\nSessions, by their best turn")
-    means = _print_table(by_session, wanted)[OURS].mean(axis=0)
+    means = print_table(by_session, wanted)[OURS].mean(axis=0)
     return [
         f"{name} of sessions is {means[MEASURES.index(name)]:.3f}, not {least} or more."
         for name, least in SESSIONS_LEAST.items()
@@ -200,9 +202,10 @@ def _sessions(turns: Sequence[int], sessions: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(sessions[turn] for turn in turns))
 
 
-def _print_table(
+def print_table(
     rankings: list[dict[str, list[list[int]]]], wanted: Sequence[set[int]]
 ) -> dict[str, NDArray[np.float64]]:
+    """Print the measures of every way of searching; return them for each question."""
     print(f"{'':22}" + "".join(f"{name:>8}" for name in MEASURES))
     results = {}
     for name in (*BASELINES, OURS):

@@ -59,7 +59,7 @@ def order(hits: list[Hit]) -> list[int]:
 def test_a_note_that_is_good_in_both_respects_comes_before_one_that_is_best_in_one() -> None:
     hits = ranked({1: 10.0, 3: 8.0}, {2: 0.7, 3: 0.6, 1: 0.1})
 
-    assert order(hits) == [3, 1, 2]
+    assert order(hits) == [3, 2, 1]
 
 
 def test_how_far_apart_matches_are_counts_and_not_their_ranks_alone() -> None:
@@ -83,7 +83,7 @@ def test_nothing_found_is_nothing_ranked() -> None:
 def test_a_query_that_is_near_to_nothing_gives_no_note_a_full_share() -> None:
     [hit] = ranked({}, {1: 0.1})
 
-    assert hit.meaning == pytest.approx(0.2)
+    assert hit.meaning == pytest.approx(0.1 / 0.46)
 
 
 def test_a_note_beyond_the_end_of_the_list_is_as_near_as_the_last() -> None:
@@ -91,7 +91,7 @@ def test_a_note_beyond_the_end_of_the_list_is_as_near_as_the_last() -> None:
 
     [absent] = [hit for hit in hits if hit.key == 1]
     assert absent.meaning_place is None
-    assert absent.meaning == pytest.approx(0.25)
+    assert absent.meaning == pytest.approx(0.34)
 
 
 def test_of_equal_matches_the_newer_comes_first() -> None:
@@ -244,8 +244,8 @@ def test_a_hit_says_in_one_line_why_it_ranks_where_it_does() -> None:
 
     assert [hit.explain() for hit in hits] == snapshot(
         [
-            "0.88 = (words 0.38 #2 in its neighbours + meaning 0.50 #1) x time 1.00 x quality 1.00",
-            "0.66 = (words 0.50 #1 + meaning 0.25) x time 0.97 x quality 0.90",
-            "0.20 = (words 0.00 + meaning 0.25 #2) x time 1.00 x quality 0.80",
+            "0.92 = (words 0.24 #2 in its neighbours + meaning 0.68 #1) x time 1.00 x quality 1.00",
+            "0.58 = (words 0.32 #1 + meaning 0.34) x time 0.97 x quality 0.90",
+            "0.27 = (words 0.00 + meaning 0.34 #2) x time 1.00 x quality 0.80",
         ]
     )

@@ -7,7 +7,7 @@ from typing import Final
 from toolfold.memory.consolidation.store import SeenNote, StoredNote
 from toolfold.memory.consolidation.subjects import subjects
 from toolfold.memory.consolidation.text_comparison import depends_on_its_day, sameness_key
-from toolfold.memory.ranking.rank import estimated_quality
+from toolfold.memory.ranking.rank import ESTIMATES
 
 PINNED_TAGS: Final = frozenset({"important", "pinned"})
 
@@ -63,7 +63,7 @@ def study(note: StoredNote) -> StudiedNote:
         quality=note.quality,
         influence=note.influence,
         gets=note.gets,
-        is_rated=note.quality != estimated_quality(note.content),
+        is_rated=note.quality not in ESTIMATES,
         last_used=max(note.updated, note.last_used or note.updated),
         links=note.links,
         vector=note.vector,

@@ -1,9 +1,10 @@
 """Count what stands before and after a note in its conversation or document.
 
 An answer often names nothing that its question named: "Where do you work now?", "At the harbour."
-So a note's score takes in those of its neighbours. That needs nothing but the scores and vectors of
-the notes themselves: no text is indexed or embedded twice, and a note that is written, changed or
-deleted leaves nothing to repair.
+So a note's score takes in those of its neighbours. A short note needs them, a long one says by
+itself what it is about, so how much they lend it depends on its length. That needs nothing but the
+scores and lengths of the notes themselves: no text is indexed or embedded twice, and a note that is
+written, changed or deleted leaves nothing to repair.
 """
 
 from typing import TypeAlias
@@ -11,19 +12,25 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.embedding import Vectors
-
 Numbers: TypeAlias = NDArray[np.integer]
 Scores: TypeAlias = NDArray[np.float32]
 
 # What the next note on each side counts, and the one after it: half as much with each step.
-WEIGHTS = (0.5, 0.25)
+WEIGHTS = (1.0, 0.5)
 
-# How many notes that have a word of the query take part. Those beside many of them rank high, so
-# the hits must be many more than the notes that are returned in the end.
-WORD_HITS = 1_000
+# How much of what neighbours are worth comes to a short note. Words are lent more than meaning,
+# which a short note mostly has itself.
+WORDS_LENT = 0.5
+MEANING_LENT = 0.26
 
-_BLOCK_ROWS = 1_024
+# A note of so many words gets half of that, one of twice as many next to nothing.
+_LONG_WORDS = 83
+# The sum is divided by its weights to this power: with 0, a note among others would always come
+# before one that stands alone; with 1, always after.
+_SHARED = 0.77
+# Long texts have something of everything: what a note loses each time that it is e times as long.
+_LENGTH_LOSS = 0.047
+_LEAST_KEPT = 0.3
 
 
 def link(threads: Numbers, positions: Numbers) -> Numbers:
@@ -44,55 +51,30 @@ def link(threads: Numbers, positions: Numbers) -> Numbers:
     return beside
 
 
-def weight_roots(beside: Numbers) -> Scores:
-    """Return the root of the weights that the words of each note and its neighbours have."""
-    weights = 1 + (beside >= 0) @ np.array(_column_weights(), np.float32)
-    roots: Scores = np.sqrt(weights)
-    return roots
+def influences(counts: Numbers, beside: Numbers, lent: float) -> tuple[Scores, Scores]:
+    """Return what each note's own score counts, and what the scores beside it do.
 
-
-def words_nearby(scores: Scores, beside: Numbers, roots: Scores) -> Scores:
-    """Return what each note is worth by its words and those of its neighbours.
-
-    `scores` is what each is worth by itself, 0 without a word of the query. The weighted sum is
-    divided by `weight_roots`: undivided, a note among others would always come before one that
-    stands alone; divided by the weights themselves, always after.
+    `counts` is how many words each note has, `lent` how much neighbours lend to a short one.
     """
-    return _added(scores, beside) / roots
+    lengths = counts.astype(np.float32)
+    share = np.float32(lent) / (1 + (lengths / _LONG_WORDS) ** 3)
+    weights = 1 + share * ((beside >= 0) @ np.array(_column_weights(), np.float32))
+    kept = np.maximum(1 - _LENGTH_LOSS * np.log1p(lengths), _LEAST_KEPT)
+    own = (kept / weights**_SHARED).astype(np.float32)
+    return own, (own * share).astype(np.float32)
 
 
-def nearby_lengths(vectors: Vectors, beside: Numbers) -> Scores:
-    """Return the length of each note's vector with those of its neighbours added, by weight.
+def with_neighbours(scores: Scores, beside: Numbers, own: Scores, others: Scores) -> Scores:
+    """Return what each note is worth with its neighbours, by what `influences` returned.
 
-    A note that has no vector yet is a row of zeros. Rows of `vectors` beyond those of `beside` are
-    of notes that are only neighbours.
+    `scores` is what each is worth by itself, 0 if nothing.
     """
-    lengths = np.empty(len(beside), np.float32)
-    for start in range(0, len(beside), _BLOCK_ROWS):
-        block = beside[start : start + _BLOCK_ROWS]
-        added = vectors[start : start + len(block)].astype(np.float32)
-        for weight, numbers in zip(_column_weights(), block.T, strict=True):
-            added += np.float32(weight) * vectors[numbers] * (numbers >= 0)[:, np.newaxis]
-        lengths[start : start + len(block)] = np.linalg.norm(added, axis=1)
-    return lengths
-
-
-def meaning_nearby(cosines: Scores, beside: Numbers, lengths: Scores) -> Scores:
-    """Return how near the query is to each note with its neighbours: a cosine as well.
-
-    `cosines` is how near it is to each by itself, 0 to one without a vector. The mean of what the
-    neighbours mean finds more than the vector of their joined texts does. Where nothing has a
-    vector, the result is nan.
-    """
-    added = _added(cosines, beside)
-    return np.divide(added, lengths, out=np.full_like(added, np.nan), where=lengths > 0)
-
-
-def _added(scores: Scores, beside: Numbers) -> Scores:
     padded = np.append(scores, np.float32(0))  # so that -1, none, is worth nothing
-    added = scores.astype(np.float32)
+    added = np.zeros(len(beside), np.float32)
     for weight, numbers in zip(_column_weights(), beside.T, strict=True):
         added += np.float32(weight) * padded[numbers]
+    added *= others
+    added += own * scores
     return added
 
 

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from toolfold.embedding import nearness
 from toolfold.memory.ranking.context import (
+    MEANING_LENT,
     WEIGHTS,
-    WORD_HITS,
+    WORDS_LENT,
+    influences,
     link,
-    meaning_nearby,
-    nearby_lengths,
-    weight_roots,
-    words_nearby,
+    with_neighbours,
 )
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -41,8 +40,9 @@ _POINT: Final = np.dtype(
     [
         *(("is_live", "?"), ("thread", "i8"), ("position", "i8")),
         *(("created", "f8"), ("quality", "f4"), ("words", "i4"), ("scale", "f4")),
-        # How long its vector is with those beside it, and the root of the weights of their words.
-        *(("length", "f4"), ("words_root", "f4")),
+        # What its own words and meaning count, and those of the notes beside it.
+        *(("own_words", "f4"), ("words_beside", "f4")),
+        *(("own_meaning", "f4"), ("meaning_beside", "f4")),
     ]
 )
 
@@ -167,16 +167,16 @@ class Index:
     def match(self, words: Floats, vector: Floats, among: Mask, *, depth: int) -> Matched:
         """Return what matches by words and by meaning, of the live rows `among` those given."""
         among = among & self.points["is_live"]
-        hits = _best(words, among & (words > 0), max(WORD_HITS, depth))
-        nearby = self._words_nearby(hits)
-        near = self._meaning_nearby(vector)
-        is_near = among & (near >= _LEAST_NEARNESS)
-        has_words = among & ((nearby > 0) | (words > 0))
+        near = np.maximum(self._nearness(vector), 0)
+        has_meaning = near >= _LEAST_NEARNESS
+        words_nearby = self._with_neighbours(words, "words")
+        meaning_nearby = self._with_neighbours(near, "meaning")
+        matches = among & (has_meaning | (words_nearby > 0))
         return Matched(
-            words=hits,
-            words_nearby=_best(nearby, among & (nearby > 0), depth),
-            meaning_nearby=_best(near, is_near, depth),
-            total=int((is_near | has_words).sum()),
+            words=_best(words, among & (words > 0), depth),
+            words_nearby=_best(words_nearby, among & (words_nearby > 0), depth),
+            meaning_nearby=_best(meaning_nearby, matches & (meaning_nearby > 0), depth),
+            total=int(matches.sum()),
         )
 
     def _append(self, numbers: Rows) -> None:
@@ -216,32 +216,18 @@ class Index:
         found = link(points["thread"][placed], points["position"][placed])
         beside = np.full((self._size, self._beside.shape[1]), -1, np.int32)
         beside[placed] = np.where(found >= 0, placed[found], -1)
-        is_different = (beside[among] != self._beside[among]) | np.isin(beside[among], rows)
         self._beside[among] = beside[among]
-        measured = np.union1d(rows, among[is_different.any(axis=1)])
-        for start in range(0, len(measured), _BLOCK_ROWS):
-            self._measure(measured[start : start + _BLOCK_ROWS])
+        counts, sides = points["words"][among], beside[among]
+        for name, lent in (("words", WORDS_LENT), ("meaning", MEANING_LENT)):
+            own, others = influences(counts, sides, lent)
+            self._points[f"own_{name}"][among] = own
+            self._points[f"{name}_beside"][among] = others
 
-    def _measure(self, rows: Rows) -> None:
-        beside = self._beside[rows]
-        others = np.setdiff1d(beside[beside >= 0], rows)
-        local = np.concatenate([rows, others])
-        order = np.argsort(local)
-        renumbered = order[np.searchsorted(local, beside, sorter=order).clip(0, len(local) - 1)]
-        renumbered = np.where(beside >= 0, renumbered, -1)
-        self._points["length"][rows] = nearby_lengths(self._vectors(local), renumbered)
-        self._points["words_root"][rows] = weight_roots(beside)
+    def _with_neighbours(self, scores: Floats, name: str) -> Floats:
+        own, others = self.points[f"own_{name}"], self.points[f"{name}_beside"]
+        return with_neighbours(scores, self._beside[: self._size], own, others)
 
-    def _vectors(self, rows: Rows) -> Floats:
-        vectors: Floats = self._levels[rows] * self._points["scale"][rows][:, np.newaxis]
-        return vectors
-
-    def _words_nearby(self, hits: tuple[Rows, Floats]) -> Floats:
-        own = np.zeros(self._size, np.float32)
-        own[hits[0]] = hits[1]
-        return words_nearby(own, self._beside[: self._size], self.points["words_root"])
-
-    def _meaning_nearby(self, vector: Floats) -> Floats:
+    def _nearness(self, vector: Floats) -> Floats:
         cosines = np.empty(self._size, np.float32)
         for start in range(0, self._size, _BLOCK_ROWS):
             levels = self._levels[start : min(start + _BLOCK_ROWS, self._size)]
@@ -250,9 +236,7 @@ class Index:
             np.copyto(block, levels)
             np.dot(block, vector, out=cosines[start : start + len(levels)])
         cosines *= self.points["scale"]
-        near = meaning_nearby(cosines, self._beside[: self._size], self.points["length"])
-        found: Floats = np.nan_to_num(nearness(near), copy=False)
-        return found
+        return nearness(cosines)
 
 
 def _counted(rows: Rows) -> tuple[Rows, Rows]:

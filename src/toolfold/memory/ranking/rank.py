@@ -2,7 +2,7 @@
 
 The score of a note, from 0 to 1, is its match times two influences:
 
-    match     half words, half meaning, each as a share of the best there is
+    match     a third words, two thirds meaning, each as a share of the best there is
     time      from 1 for a note of this moment towards 0.95 for an old one
     quality   from 1 for the best to 0.8 for the worst
 
@@ -28,13 +28,12 @@ MEANING_NEARBY: Final = "meaning_nearby"
 # How long each list should be: with fewer, notes are missed that are fair in both respects.
 DEPTH: Final = 300
 
-# Words and meaning count the same. Shares of the best keep how far apart matches are, which fusing
-# by rank throws away: that found as many notes within ten, and put the right one first less often.
-WEIGHTS: Final = {WORDS_NEARBY: 0.5, MEANING_NEARBY: 0.5}
+# Shares of the best keep how far apart matches are, which fusing by rank throws away.
+WEIGHTS: Final = {WORDS_NEARBY: 0.32, MEANING_NEARBY: 0.68}
 
 # A query means something to the embedder if the best note is this near; one that is near to nothing
 # does not get a full share for the least distant.
-_NEAR_COSINE = 0.5
+_NEAR = 0.46
 
 _DAY_S = 86_400.0
 
@@ -57,7 +56,11 @@ _NAMED_TIME = _Fading(0.3, 7 * _DAY_S)
 
 QUALITY_WIDTH: Final = 0.2
 _QUALITY_OF_STATEMENT = 0.5
-_QUALITY_OF_QUESTION = 0.0
+_QUALITY_OF_LITTLE = 0.0
+ESTIMATES: Final = frozenset({_QUALITY_OF_LITTLE, _QUALITY_OF_STATEMENT})
+_REPLIES: Final = ("assistant:", "Assistant:")
+_SHORT_WORDS: Final = 25
+_SHORT_CHARS: Final = 400
 
 # Scores that differ by less are equal, so that rounding in a processor does not order notes.
 _DECIMALS = 6
@@ -161,12 +164,19 @@ def _promising(matched: Mapping[int, float], fading: _Fading, limit: int) -> lis
 
 
 def estimated_quality(text: str) -> float:
-    """Return the quality of a note that nobody has rated: 0.5, and 0 if it only asks.
+    """Return the quality of a note that nobody has rated: 0.5, and 0 if it only asks or replies.
 
-    People look for what was said. A question is like the query, since it asks the same, and knows
-    no more than it; it still lends its words to the answer that follows.
+    People look for what was said. A short question is like the query, since it asks the same, and
+    knows no more than it; it still lends its words to the answer that follows. What an assistant
+    replied is about the same things as what it was told, at greater length.
     """
-    return _QUALITY_OF_QUESTION if is_question(text) else _QUALITY_OF_STATEMENT
+    return _QUALITY_OF_LITTLE if _tells_little(text) else _QUALITY_OF_STATEMENT
+
+
+def _tells_little(text: str) -> bool:
+    if text.startswith(_REPLIES):
+        return True
+    return len(text) < _SHORT_CHARS and len(text.split()) < _SHORT_WORDS and is_question(text)
 
 
 def _lists(words: ScoredRows, meaning: ScoredRows) -> tuple[_List, _List]:
@@ -176,7 +186,7 @@ def _lists(words: ScoredRows, meaning: ScoredRows) -> tuple[_List, _List]:
     best = max((score for _, score in words), default=1.0)
     nearest = max((cosine for _, cosine in meaning), default=1.0)
     by_words = _points(words, words_weight / best if best > 0 else 0.0)
-    by_meaning = _points(meaning, meaning_weight / max(nearest, _NEAR_COSINE))
+    by_meaning = _points(meaning, meaning_weight / max(nearest, _NEAR))
     return (
         _List(by_words, _places(words), 0.0),
         _List(by_meaning, _places(meaning), min(by_meaning.values(), default=0.0)),
