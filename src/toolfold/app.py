@@ -48,6 +48,7 @@ from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.trust.approvals import approvals_of
 from toolfold.execution.trust.asked_clients import AskedClients
+from toolfold.execution.trust.client_rules import policy_files
 from toolfold.execution.trust.guard import is_denied
 from toolfold.execution.trust.paused_runs import WaitingRuns
 from toolfold.execution.trust.privacy_border import PrivacyRules
@@ -338,7 +339,7 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
 
 def _trust(config: Config, vaults: Vaults) -> Trust:
     return Trust(
-        rules=PolicyFiles(config),
+        rules=policy_files(config),
         approvals=approvals_of(config),
         clients=AskedClients(config.directories.state / "clients.json"),
         privacy=PrivacyRules(config, vaults),

@@ -296,7 +296,7 @@ def test_the_servers_of_a_project_go_to_the_project(machine: Machine) -> None:
     assert path.read_text() == client_files.CLAUDE_PROJECT
 
 
-def test_rules_about_tools_of_servers_are_kept_for_later(machine: Machine) -> None:
+def test_rules_about_tools_of_servers_are_kept(machine: Machine) -> None:
     settings = machine.home / ".claude/settings.json"
     local = machine.project / ".claude/settings.local.json"
     for path in (settings, local):
@@ -318,11 +318,35 @@ def test_rules_about_tools_of_servers_are_kept_for_later(machine: Machine) -> No
         "rule": "mcp__github__delete_repo",
     }
     assert ask == {"source": str(local), "scope": "project", "list": "ask", "rule": "mcp__slack"}
-    assert "2 for MCP tools in the client's settings are kept in" in ran.out
+    assert "2 of the client that deny or ask hold here, too" in ran.out
     assert str(kept) in ran.out
     assert "not read" in ran.out
-    assert "are kept in" not in again.out
+    assert "hold here, too" not in again.out
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_rules_of_the_client_hold_at_once_and_go_when_it_has_its_servers_back(
+    machine: Machine,
+) -> None:
+    machine.write("claude", '{"mcpServers": {"github": {"command": "gh"}}}')
+    settings = machine.home / ".claude/settings.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    rules = {"deny": ["mcp__github__delete_repo"], "ask": ["mcp__github__fork"]}
+    settings.write_text(json.dumps({"permissions": rules}))
+
+    machine.run("install", "claude")
+    held = [
+        machine.run("policy", "check", f"github.{tool}").out
+        for tool in ("delete_repo", "fork", "star")
+    ]
+    back = machine.run("uninstall", "claude")
+    after = machine.run("policy", "check", "github.delete_repo").out
+
+    decided = [each.splitlines()[-1].partition(",")[0] for each in held]
+    assert decided == ["github.delete_repo: deny", "github.fork: ask", "github.star: allow"]
+    assert "your client's own rule" in held[0]
+    assert "2 of the client hold only there again" in back.out
+    assert "github.delete_repo: allow" in after
 
 
 def test_a_server_that_is_called_toolfold_and_is_another_keeps_its_name(machine: Machine) -> None:

@@ -20,6 +20,9 @@ from toolfold.config.config import load_config
 from toolfold.entrypoints.mcp.memory import make_memory_server
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.execution.report import RunReport
+from toolfold.journal.audit.chain import read_signer
+from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.verify import Verified, snapshot, verify
 
 MAIL = "ottilie.brandhuber@example.org"
 PINNED = 'pinned_tools = ["bank.transfer", "bank.close", "bank.page", "bank.balance"]\n'
@@ -259,3 +262,85 @@ async def test_arguments_are_validated_against_the_whole_schema_at_every_door(
 
     assert bank.arrived() == []
     assert all(f"`{fault}`" in each for each in told), told
+
+
+FULL = "database or disk is full"
+
+
+@asynccontextmanager
+async def full_disk(home: Path) -> AsyncIterator[None]:
+    """Let the journal take no row for the length of a context, as a full disk does."""
+    path = home / "data" / "runs.db"
+    tables = ("beginnings", "calls", "ends", "intents", "decisions", "reveals")
+    with closing(sqlite3.connect(path, isolation_level=None)) as journal:
+        for table in tables:
+            journal.execute(
+                f"CREATE TRIGGER full_{table} BEFORE INSERT ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{FULL}'); END"
+            )
+        yield
+        for table in tables:
+            journal.execute(f"DROP TRIGGER full_{table}")
+
+
+def verified(home: Path) -> Verified:
+    path = home / "data" / "runs.db"
+    signer = read_signer(path)
+    assert signer is not None
+    with closing(sqlite3.connect(path)) as journal, snapshot(journal):
+        return verify(journal, signer, read_head(path, signer))
+
+
+@pytest.mark.parametrize("mode", ["refuse", "continue"])
+async def test_what_cannot_be_recorded_is_not_done_or_the_gap_is_named(
+    mode: str, running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    toml = f'[audit]\non_failure = "{mode}"\n'
+    async with doors(running, tmp_path, home, toml=toml) as bank:
+        await bank.pinned("balance", account="1")
+        async with full_disk(home):
+            made = [
+                (await bank.run("import bank\nbank.transfer(to='QX')")).text,
+                text_of(await bank.pinned("transfer", to="QX")),
+                (await bank.rest("bank.transfer", to="QX")).text,
+                (await bank.http.post("/memory/notes", json={"content": "a note"})).text,
+            ]
+            read = await bank.pinned("balance", account="2")
+        await bank.pinned("balance", account="3")
+        notes = (await bank.http.get("/memory/notes")).json()["total"]
+    found = verified(home)
+
+    refused = [f"was not called: it changes something, and the journal cannot be written ({FULL})"]
+    transfers = [each for each in bank.arrived() if each["name"] == "transfer"]
+    if mode == "refuse":
+        assert all(refused[0] in each for each in made), made
+        assert (transfers, notes) == ([], 0)
+    else:
+        assert "1 calls that change something went unrecorded" in made[0]
+        assert (len(transfers), notes) == (3, 1)
+    assert not read.is_error
+    assert found.fault is None
+    [gap] = found.gaps
+    assert FULL in gap
+
+
+async def test_replayed_reads_of_resources_are_followed_again(
+    running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    policy = rule("ask", "bank.close") + rule("deny", "bank.transfer", tainted=True)
+    toml = "[servers.bank]\nuntrusted = true\n"
+    code = """
+import bank, tools
+page = tools.read("bank", "bank://page")
+bank.close(account="1")
+bank.transfer(to=page.split()[12])
+"""
+    async with doors(running, tmp_path, home, policy=policy, toml=toml) as bank:
+        frozen = await bank.run(code)
+        approvals = bank.toolfold.app.border.trust.approvals
+        [asked] = approvals.pending()
+        approvals.decide(asked.id, "approved", most=1, by="test")
+        resumed = await bank.toolfold.app.runtime.resume(frozen.run_id)
+
+    assert "holds what tools.read (call 1) answered" in resumed.text
+    assert [each.get("name") for each in bank.arrived()] == [None, "close"]

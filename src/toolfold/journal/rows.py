@@ -58,7 +58,7 @@ class Row:
 
 
 class Gap(NamedTuple):
-    """That rows were lost: since when, how many, and why the last one was."""
+    """That rows were lost: since when, how many, and why the first one was."""
 
     since: float
     rows: int
@@ -113,6 +113,9 @@ class RowWriter:
         if self._waiting and self.opened is not None:
             set_patience(self.opened.connection, _LAST_PATIENCE_S)
             self.flush()
+        if self._gap is not None:
+            self._gap_at = float("-inf")
+            self._close_gap(self._gap)
         if self.opened is not None:
             self._seal(self.opened)
         self._let_go()
@@ -178,7 +181,6 @@ class RowWriter:
         opened, now = self.opened, self._clock()
         if opened is None or now - self._gap_at < _GAP_S:
             return
-        self._gap_at = now
         try:
             opened.connection.execute("BEGIN IMMEDIATE")
             for statement, values in self._gap_rows(gap, now):
@@ -188,7 +190,7 @@ class RowWriter:
             with suppress(sqlite3.Error):
                 opened.connection.execute("ROLLBACK")
         else:
-            self._gap = None
+            self._gap, self._gap_at = None, now
             self._seal(opened)
 
     def _commit(self, opened: Opened) -> None:
@@ -262,8 +264,8 @@ class RowWriter:
 
     def _miss(self, reason: str) -> None:
         self._missing += 1
-        since = self._gap.since if self._gap else self._clock()
-        self._gap = Gap(since, self._lost + 1, reason)
+        gap = self._gap or Gap(self._clock(), 0, reason)
+        self._gap = gap._replace(rows=gap.rows + 1)
         self._complain(reason)
 
     def _complain(self, reason: str) -> None:

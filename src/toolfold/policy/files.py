@@ -1,5 +1,6 @@
 """The files that rules stand in: `policy.toml` of the user and of the project."""
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,11 +9,15 @@ from typing import Any, Final
 
 from toolfold.config.config import Config
 from toolfold.errors import ConfigError
+from toolfold.jsontypes import Json
 from toolfold.policy.decide import Policy
-from toolfold.policy.rules import Rule, read_rules
+from toolfold.policy.imported import ModulesOf, translated
+from toolfold.policy.rules import Action, Rule, read_rules
 from toolfold.storage.files import read_file
 
 NAME: Final = "policy.toml"
+IMPORTED: Final = "imported-rules.json"
+"""What `toolfold install` keeps of the rules that a client had."""
 _KEYS: Final = frozenset({"policy", "keys"})
 
 
@@ -28,8 +33,13 @@ class RuleFile:
 class PolicyFiles:
     """Reads the files again when they have changed."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, modules_of: ModulesOf = lambda server: [server]) -> None:
+        """Read what holds in a configuration; `modules_of` names the modules of a server."""
         project = config.project
+        self.imported = config.directories.config / IMPORTED
+        self._project = project
+        self._modules_of = modules_of
+        self._taken: tuple[object, tuple[Rule, ...]] = None, ()
         self.paths = [config.directories.config / NAME]
         if project is not None:
             self.paths.append(project / ".toolfold" / NAME)
@@ -48,10 +58,39 @@ class PolicyFiles:
         user, *project = (self._read(path) for path in self.paths)
         key = client.removeprefix("key:") if client.startswith("key:") else None
         own = [each.keys[key] for each in (user, *project) if key in each.keys] if key else []
-        policy = Policy(user.rules, (*(each.rules for each in project), *own))
+        rules = (*user.rules, *self.client_rules())
+        policy = Policy(rules, (*(each.rules for each in project), *own))
         policy = policy._replace(may_trust_client=self._approvals == "auto")
         is_trusted = self._approvals == "never" or (self._approvals == "auto" and has_decided)
         return policy._replace(built_in=()) if is_trusted else policy
+
+    def client_rules(self) -> tuple[Rule, ...]:
+        """Return what denies and asks of the rules that clients had when toolfold was installed.
+
+        They come after the user's own: the first that fits decides.
+
+        Raises:
+            ConfigError: The file cannot be understood.
+        """
+        stamp = _stamp(self.imported)
+        if self._taken[0] != stamp:
+            self._taken = stamp, self._take_over()
+        return self._taken[1]
+
+    def _take_over(self) -> tuple[Rule, ...]:
+        kept = [each for each in read_imported(self.imported) if self._holds_here(each)]
+        found = translated(kept, modules_of=self._modules_of)
+        return tuple(
+            Rule(Action[action.upper()], tools=(pattern,), origin="your client's own rule")
+            for action, pattern in found.rules
+            if action != "allow"
+        )
+
+    def _holds_here(self, entry: Json) -> bool:
+        """Whether a rule is the user's, or of this project."""
+        if not isinstance(entry, dict) or entry.get("scope") == "user":
+            return True
+        return self._project is not None and self._project in Path(str(entry["source"])).parents
 
     def _read(self, path: Path) -> RuleFile:
         stamp = _stamp(path)
@@ -59,6 +98,23 @@ class PolicyFiles:
         if known is None or known[0] != stamp:
             known = self._seen[path] = (stamp, read_policy(path))
         return known[1]
+
+
+def read_imported(path: Path) -> list[Json]:
+    """Return the rules of clients that were kept when toolfold was installed.
+
+    Raises:
+        ConfigError: The file cannot be understood.
+    """
+    content = read_file(path)
+    try:
+        kept: Json = json.loads(content) if content else {"rules": []}
+    except ValueError as error:
+        raise _closed(f"{path} is no JSON: {error}") from error
+    rules = kept.get("rules") if isinstance(kept, dict) else None
+    if not isinstance(rules, list):
+        raise _closed(f'{path} does not hold {{"rules": [...]}}')
+    return rules
 
 
 def read_policy(path: Path) -> RuleFile:

@@ -1,13 +1,11 @@
 """`toolfold policy`: which rules there are, which decides, and rules about single tools."""
 
 import json
-import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from toolfold.catalog.names import module_names
 from toolfold.config.config import Config, load_config
 from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
@@ -15,11 +13,12 @@ from toolfold.entrypoints.commands.tools import CachedCatalog
 from toolfold.entrypoints.screen import Cell, Column, print_json, print_line, print_table
 from toolfold.errors import ConfigError, NotFound
 from toolfold.execution.trust.approvals import approvals_of, scope_of
+from toolfold.execution.trust.client_rules import modules_of, policy_files
 from toolfold.execution.trust.guard import facts_of
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.decide import ToolFacts, decide, explain
 from toolfold.policy.edit import with_rule, without_rule
-from toolfold.policy.files import NAME, PolicyFiles, read_policy
+from toolfold.policy.files import IMPORTED, NAME, read_imported, read_policy
 from toolfold.policy.imported import RulePattern, as_toml, translated
 from toolfold.policy.rules import BUILTIN, Rule
 from toolfold.storage.files import make_private, read_file, replace_file
@@ -39,7 +38,9 @@ def policy_show(arguments: Namespace) -> int:
         return 0
     print_table(_COLUMNS, [(_action(each[0]), shown(each[1]), shown(each[2])) for each in found])
     if _is_left(config):
-        print("Your client's own rules were kept at install: `toolfold policy import` adds them.")
+        print(
+            "Rules of your client that allow are not in force: `toolfold policy import` adds them."
+        )
     return 0
 
 
@@ -48,12 +49,14 @@ def _rules(config: Config) -> Iterator[tuple[str, str, str]]:
     for scope, tool in approvals_of(config).always_allowed(config.namespace):
         key = scope.removeprefix(config.namespace).replace(" key:", " for the key ")
         yield "allow", tool, f"always, as you said{key}"
-    for path in PolicyFiles(config).paths:
+    files = policy_files(config)
+    for path in files.paths:
         file = read_policy(path)
         yield from map(_parts, file.rules)
         for key, rules in file.keys.items():
             for action, what, source in map(_parts, rules):
                 yield action, f"{what} (key {key})", source
+    yield from map(_parts, files.client_rules())
     yield from map(_parts, BUILTIN)
 
 
@@ -72,7 +75,7 @@ def policy_check(arguments: Namespace) -> int:
     config = config_of(arguments)
     given = _given(arguments.arguments)
     client = f"key:{arguments.key}" if arguments.key else ""
-    policy = PolicyFiles(config).policy(client)
+    policy = policy_files(config).policy(client)
     facts = _facts(arguments)
     scope = scope_of(config.namespace, client)
     is_allowed = approvals_of(config).is_always_allowed(scope, arguments.tool)
@@ -175,7 +178,7 @@ def _write(path: Path, text: str) -> None:
 def policy_import(arguments: Namespace) -> int:
     """Take over the client's rules, except those that stand in our file already."""
     config = load_config()
-    found = translated(_imported(config), modules_of=partial(_modules_of, config))
+    found = translated(_imported(config), modules_of=partial(modules_of, config))
     path = config.directories.config / NAME
     new = _new(config, found.rules)
     for reason in found.left:
@@ -188,22 +191,16 @@ def policy_import(arguments: Namespace) -> int:
         before = read_file(path) or b""
         make_private(path.parent)
         replace_file(path.resolve(), b"\n".join(filter(None, (before, as_toml(new).encode()))))
+        kept = json.dumps({"rules": []}).encode()
+        replace_file((path.parent / IMPORTED).resolve(), kept)  # from now on they are the user's
         print(f"Added to {path}, after the other rules: the first that fits decides.")
     return 0
 
 
-def _modules_of(config: Config, server: str) -> list[str]:
-    """Return the modules that may be a server of a client: `crm`, and `crm_2` if it was taken."""
-    module = module_names([server])[server]
-    modules = module_names(each.name for each in config.servers).values()
-    renamed = re.compile(rf"{re.escape(module)}_[0-9]+")
-    return [module, *filter(renamed.fullmatch, modules)]
-
-
 def _is_left(config: Config) -> bool:
-    """Whether there are rules of a client that were not taken over yet."""
-    found = translated(_imported(config), modules_of=partial(_modules_of, config))
-    return bool(_new(config, found.rules))
+    """Whether a client had rules that allow, which are not in force."""
+    found = translated(_imported(config), modules_of=partial(modules_of, config))
+    return any(action == "allow" for action, _ in _new(config, found.rules))
 
 
 def _new(config: Config, rules: Sequence[RulePattern]) -> list[RulePattern]:
@@ -212,11 +209,5 @@ def _new(config: Config, rules: Sequence[RulePattern]) -> list[RulePattern]:
     return [each for each in rules if (each[0], (each[1],)) not in there]
 
 
-def _imported(config: Config) -> Json:
-    path: Path = config.directories.config / "imported-rules.json"
-    content = read_file(path)
-    try:
-        kept: Json = json.loads(content) if content else None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}.") from error
-    return kept.get("rules") if isinstance(kept, dict) else None
+def _imported(config: Config) -> list[Json]:
+    return read_imported(config.directories.config / IMPORTED)

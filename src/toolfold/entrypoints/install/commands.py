@@ -22,6 +22,7 @@ from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Installer
 from toolfold.entrypoints.install.hooks import HooksPlan, plan_adding, plan_removing
 from toolfold.entrypoints.install.records import FileRecords
+from toolfold.entrypoints.install.rules import forget_rules
 from toolfold.entrypoints.install.starter import write_starters
 from toolfold.entrypoints.install.unfold import Uninstaller
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
@@ -60,6 +61,8 @@ def uninstall(arguments: Namespace) -> int:
         plan = unfolder.plan(place)
         print("\n".join(describe_unfold(plan, backup=records.path_of(place))), flush=True)
         unfolder.apply(plan)
+        if count := forget_rules(place, context, files):
+            print(f"  rules       {count} of the client hold only there again")
         if place.client == "claude":
             _change_hooks(plan_removing(place, context, files), files)
 

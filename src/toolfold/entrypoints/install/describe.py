@@ -71,9 +71,13 @@ def _moves(plan: InstallPlan) -> Iterator[str]:
 
 def _rules(plan: InstallPlan) -> Iterator[str]:
     if plan.rules.added:
-        count = len(plan.rules.added)
-        yield f"  rules       {count} for MCP tools in the client's settings are kept in"
+        added = [str(rule["list"]) for rule in plan.rules.added]
+        closed = len(added) - added.count("allow")
+        yield f"  rules       {closed} of the client that deny or ask hold here, too:"
         yield f"              {plan.rules.path}"
+        if "allow" in added:
+            count = added.count("allow")
+            yield f"              {count} that allow do not: `toolfold policy import`"
     for reason in plan.rules.unread:
         yield f"  rules       not read: {reason}"
 

@@ -54,6 +54,23 @@ def plan_rules(place: ClientFile, context: InstallContext, files: Files) -> Rule
     return RulesPlan(path=path, was=was, kept=kept, added=added, unread=tuple(unread))
 
 
+def forget_rules(place: ClientFile, context: InstallContext, files: Files) -> int:
+    """Take the rules of a client out of our file, whose servers are its own again; say how many.
+
+    Raises:
+        ConfigError: Our file cannot be read.
+    """
+    path = context.directories.config / "imported-rules.json"
+    was = files.read(path)
+    kept = _parse_kept(path, was)
+    sources = set(map(str, settings_files(place, context)))
+    left = [rule for rule in kept if rule.get("source") not in sources]
+    if len(left) < len(kept):
+        text = json.dumps({"rules": left}, indent=2, ensure_ascii=False) + "\n" if left else None
+        files.write(path, text, was=was, private=True)
+    return len(kept) - len(left)
+
+
 def _find_rules(
     place: ClientFile, context: InstallContext, files: Files
 ) -> tuple[list[JsonObject], list[str]]:
