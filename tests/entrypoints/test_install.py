@@ -335,18 +335,14 @@ def test_rules_of_the_client_hold_at_once_and_go_when_it_has_its_servers_back(
     settings.write_text(json.dumps({"permissions": rules}))
 
     machine.run("install", "claude")
-    held = [
-        machine.run("policy", "check", f"github.{tool}").out
-        for tool in ("delete_repo", "fork", "star")
-    ]
+    held = json.loads(machine.run("policy", "--json").out)
     back = machine.run("uninstall", "claude")
-    after = machine.run("policy", "check", "github.delete_repo").out
+    after = machine.run("policy", "--json").out
 
-    decided = [each.splitlines()[-1].partition(",")[0] for each in held]
-    assert decided == ["github.delete_repo: deny", "github.fork: ask", "github.star: allow"]
-    assert "your client's own rule" in held[0]
+    ours = [(each["action"], each["rule"]) for each in held if "client" in each["from"]]
+    assert ours == [("deny", "github.delete_repo"), ("ask", "github.fork")]
     assert "2 of the client hold only there again" in back.out
-    assert "github.delete_repo: allow" in after
+    assert "github" not in after
 
 
 def test_a_server_that_is_called_toolfold_and_is_another_keeps_its_name(machine: Machine) -> None:

@@ -106,7 +106,8 @@ async def test_a_project_pins_no_tool(tmp_path: Path) -> None:
 async def test_a_pinned_tool_is_asked_about_like_any_other(
     running: MakeApp, tmp_path: Path, home: Path
 ) -> None:
-    async with doors(running, tmp_path, home, policy=rule("ask", "bank.transfer")) as bank:
+    policy, toml = rule("ask", "bank.transfer"), 'approvals = "always"\n'
+    async with doors(running, tmp_path, home, policy=policy, toml=toml) as bank:
         by_user_rule = await bank.pinned("transfer", to="QX-1")
         built_in = await bank.pinned("close", account="QX-1")
         decided = bank.decisions()

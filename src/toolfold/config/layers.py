@@ -320,7 +320,10 @@ SANDBOX = SettingKind(
 )
 _ASKING: dict[object, int] = {"never": 0, "auto": 1, "always": 2}
 APPROVALS = SettingKind(
-    '"auto", "always" or "never"', _one_of("auto", "always", "never"), lambda value: _ASKING[value]
+    '"auto", "always" or "never"',
+    _one_of("auto", "always", "never"),
+    lambda value: _ASKING[value],
+    '"always"',
 )
 SURFACE = SettingKind(
     '"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable

@@ -38,9 +38,7 @@ def policy_show(arguments: Namespace) -> int:
         return 0
     print_table(_COLUMNS, [(_action(each[0]), shown(each[1]), shown(each[2])) for each in found])
     if _is_left(config):
-        print(
-            "Rules of your client that allow are not in force: `toolfold policy import` adds them."
-        )
+        print("Rules of your client that allow do not hold: `toolfold policy import` adds them.")
     return 0
 
 
