@@ -5,9 +5,8 @@ import pytest
 from support import ROOT
 
 from toolfold.config.hooks import HookSettings
-from toolfold.config.privacy import PrivacySettings
 from toolfold.config.servers import ServerOptions
-from toolfold.config.settings import Limits, MemorySettings, Settings
+from toolfold.config.settings import Limits, MemorySettings, PrivacySettings, Settings
 from toolfold.entrypoints.cli import make_parser
 from toolfold.execution.analysis.plan import make_plan
 

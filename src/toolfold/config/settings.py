@@ -17,6 +17,7 @@ from toolfold.config.layers import (
     OWN_COUNT,
     OWN_FLAG,
     OWN_NAMES,
+    OWN_PAIRS,
     OWN_TEXT,
     PORT,
     SANDBOX,
@@ -26,15 +27,34 @@ from toolfold.config.layers import (
     SURFACE,
     WEEKDAY,
     ZONE,
+    Pairs,
     Setting,
     SettingKey,
+    SettingKind,
     SettingsSchema,
     Value,
     Values,
 )
-from toolfold.config.privacy import KINDS as PRIVACY_KINDS
-from toolfold.config.privacy import PrivacySettings
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacySettings:
+    """The table `[privacy]`. A project may switch it on, and has no say in the rest."""
+
+    mode: str = "off"
+    """Whether personal data in what servers answer becomes placeholders, where a server's own
+    table says nothing else."""
+
+    fields: Pairs = ()
+    """Paths of fields, and the kind of each; an empty kind exempts a field."""
+
+    patterns: Pairs = ()
+    """Kinds of one's own, and a regular expression for each."""
+
+
+PRIVACY_KINDS: dict[str, SettingKind] = {"mode": MODE, "fields": OWN_PAIRS, "patterns": OWN_PAIRS}
+
 
 _MIB = 1024 * 1024
 

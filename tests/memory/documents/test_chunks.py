@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from toolfold.embedding import TOKENIZER
 from toolfold.memory.documents.blocks import Block, Blocks
 from toolfold.memory.documents.child import load_measure
+from toolfold.memory.documents.chunk_plan import STEP, place
 from toolfold.memory.documents.chunks import MAX_CHARS, MAX_PIECES, Chunk, Measure, cut
 from toolfold.memory.documents.models import Placed
-from toolfold.memory.documents.positions import STEP, place
 
 ARROW = " › "  # noqa: RUF001
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from toolfold.memory.graph.mention_rule import words_of
+from toolfold.memory.graph.mentions import words_of
 from toolfold.memory.graph.store import MatchField, WordHit
 
 _WORTH: Final[Mapping[MatchField, float]] = {"name": 0.8, "type": 0.5, "observation": 0.4}

@@ -26,8 +26,7 @@ from toolfold.memory.graph.inputs import (
     relations_of,
     texts,
 )
-from toolfold.memory.graph.mention_rule import phrases
-from toolfold.memory.graph.mentions import find_mentions
+from toolfold.memory.graph.mentions import find_mentions, phrases
 from toolfold.memory.graph.models import (
     Entity,
     GraphPath,

@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 
 from toolfold.errors import NotFound
 from toolfold.memory.graph.encoding import packed, unpacked
-from toolfold.memory.graph.mention_rule import spoken
+from toolfold.memory.graph.mentions import spoken
 from toolfold.memory.graph.models import Entity, Relation, Subgraph
 from toolfold.memory.graph.store import Merged, Observed
 from toolfold.memory.sqlite.graph_index import Indexer, make_indexes

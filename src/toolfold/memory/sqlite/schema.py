@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Final
 
-from toolfold.memory.sqlite.steps import consolidation, documents, events, graph, notes
+from toolfold.memory.sqlite.steps import CONSOLIDATION, DOCUMENTS, EVENTS, GRAPH, NOTES
 from toolfold.storage.migrations import DatabaseSchema
 
 TOKENIZER: Final = "porter unicode61"
@@ -12,7 +12,7 @@ TOKENIZER: Final = "porter unicode61"
 SCHEMA: Final = DatabaseSchema(
     "the memory",
     0x746F6C6D,
-    (notes.STEP, graph.STEP, events.STEP, consolidation.STEP, documents.STEP),
+    (NOTES, GRAPH, EVENTS, CONSOLIDATION, DOCUMENTS),
 )
 
 

@@ -1,1 +1,0 @@
-"""What brings a file from one version to the next."""
