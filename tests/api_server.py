@@ -1,6 +1,7 @@
 """APIs that answer from the examples and schemas of their specifications."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -59,9 +60,9 @@ class ApiServer:
             .decode("latin-1")
             .removeprefix(f"/{request.path_params['name']}")
         )
-        operation = next(
-            (each for each in api.api.operations.values() if self._fits(each, request.method, raw)),
-            None,
+        fitting = [each for each in api.api.operations.values() if _fits(each, request.method, raw)]
+        operation = max(
+            fitting, key=lambda each: len(re.sub(r"{.*?}", "", each.path)), default=None
         )
         if operation is None:
             api.faults.append(f"{request.method} {raw} is no operation")
@@ -78,15 +79,15 @@ class ApiServer:
             answer = None
         return Response(status_code=204) if answer is None else _json(answer)
 
-    @staticmethod
-    def _fits(operation: Operation, method: str, path: str) -> bool:
-        if operation.method != method:
-            return False
-        template = operation.path.partition("#")[0].partition("?")[0].split("/")
-        parts = path.split("/")
-        return len(template) == len(parts) and all(
-            "{" in mine or mine == theirs for mine, theirs in zip(template, parts, strict=True)
-        )
+
+def _fits(operation: Operation, method: str, path: str) -> bool:
+    template = operation.path.partition("#")[0].partition("?")[0]
+    pattern = re.sub(r"\\{.*?\\}", "[^/]+", re.escape(template))
+    return operation.method == method and re.fullmatch(pattern, path) is not None
+
+
+def _literal_chars(operation: Operation) -> int:
+    return len(re.sub(r"{.*?}", "", operation.path))
 
 
 def _json(value: Any) -> Response:

@@ -258,10 +258,10 @@ def test_each_wrong_entry_says_what_is_wrong_and_leaves_the_others_alone(place: 
             "headers helper": "uses `headersHelper`, which toolfold does not read",
             "input": "needs the input 'key', which only VS Code asks for: use a ${VARIABLE}",
             "list": "must be an object, not a list",
-            "neither": "needs `command`, or `url` for a remote server",
+            "neither": "needs `command`, `url` for a remote server, or `openapi` for an API",
             "null": "must be an object, not null",
             "null byte": "`args[0]` holds a NUL, which no process can be given",
-            "steers a terminal": "the transport '\\x1b[2J' is not one of stdio, http, sse",
+            "steers a terminal": "the transport '\\x1b[2J' is not one of stdio, http, sse, openapi",
             "string": "must be an object, not a string",
             "timeout in seconds": '`timeout` is in milliseconds: write "timeout_s": 30 for seconds',
             "timeout negative": "`timeout_s` must be above 0 and below 10^12",
@@ -270,7 +270,7 @@ def test_each_wrong_entry_says_what_is_wrong_and_leaves_the_others_alone(place: 
             "type number": "`type` must be a string, not a number",
             "type without its key": "`url` must begin with http:// or https://",
             "url scheme": "`url` must begin with http:// or https://",
-            "websocket": "the transport 'ws' is not one of stdio, http, sse",
+            "websocket": "the transport 'ws' is not one of stdio, http, sse, openapi",
         }
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
 from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.privacy_options import add_privacy
+from toolfold.entrypoints.server_options import add_servers
 from toolfold.entrypoints.session_options import add_runs, add_sessions
 from toolfold.entrypoints.skills_options import add_skills
 from toolfold.entrypoints.trust_options import add_approvals, add_policy
@@ -100,6 +101,7 @@ def make_parser() -> Parser:
     _add_workspace(commands)
     _add_savings(commands)
     add_transfer(commands)
+    add_servers(commands)
     _add_trust(commands)
     _add_login(commands, shared)
     _add_serve(commands, shared)

@@ -90,7 +90,8 @@ class Scheme:
     scopes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Event loops write what tasks return when they are asked to stop, and this one may be megabytes.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Api:
     """A specification, ready to be called."""
 

@@ -42,6 +42,7 @@ _UNSENDABLE: Final = frozenset(
 )
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TEMPLATE: Final = re.compile(r"\{([^{}]*)\}")
+_TAG: Final = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 _FORM: Final = "application/x-www-form-urlencoded"
 _MAX_DESCRIPTION_CHARS: Final = 1_200
 _MAX_OPERATIONS: Final = 20_000
@@ -202,6 +203,13 @@ class _Reader:
             return None
         media = min(content, key=_media_rank)
         kind = _object(self._schemas.resolved(content[media]))
+        if written.get("required") is not True and self._is_empty(kind):
+            return None
+        return self._body_of(media, kind, written, described)
+
+    def _body_of(
+        self, media: str, kind: JsonObject, written: JsonObject, described: "_Arguments"
+    ) -> Body:
         is_required = written.get("required") is True
         encodings = _encodings(_object(kind.get("encoding")))
         schema = kind.get("schema", {})
@@ -252,6 +260,11 @@ class _Reader:
             is_required=is_required,
         )
         return Body(media=media, argument=argument, is_required=is_required)
+
+    def _is_empty(self, kind: JsonObject) -> bool:
+        """Whether a body is declared and may hold nothing, as some are of requests that read."""
+        target = self._flattened(kind.get("schema"))
+        return target.get("properties") == {} and target.get("additionalProperties") is not True
 
     def _flattened(self, schema: Json) -> JsonObject:
         target = self._schemas.resolved(schema)
@@ -398,7 +411,8 @@ def _tool(
 def _description(found: _Found) -> str:
     texts = [found.operation.get("summary"), found.operation.get("description")]
     texts = texts if any(texts) else [found.item.get("summary"), found.item.get("description")]
-    said = [" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()]
+    plain = [_TAG.sub(" ", text) for text in texts if isinstance(text, str)]
+    said = [" ".join(text.split()) for text in plain if text.strip()]
     if len(said) == 2 and said[1].startswith(said[0].rstrip(".")):
         said = said[1:]
     if said and said[0][-1] not in ".!?:":

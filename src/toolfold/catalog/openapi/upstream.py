@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any, Final, cast
 from urllib.parse import urljoin, urlsplit
 
 import anyio
-import anyio.to_thread
 import httpx2
 import mcp_types as types
 
@@ -23,12 +21,12 @@ from toolfold.catalog.offers import Offers
 from toolfold.catalog.openapi.answers import TooLong, read_result
 from toolfold.catalog.openapi.auth import credentials_for, wanted_schemes
 from toolfold.catalog.openapi.cache import ApiCache
+from toolfold.catalog.openapi.load import load_api
 from toolfold.catalog.openapi.model import Api, Operation
 from toolfold.catalog.openapi.network import GuardedTransport, Resolve, host_and_port, origin_of
-from toolfold.catalog.openapi.operations import read_api
 from toolfold.catalog.openapi.pages import items_of, next_arguments, next_link
 from toolfold.catalog.openapi.request import ApiRequest, make_request
-from toolfold.catalog.openapi.sources import is_url, read_spec
+from toolfold.catalog.openapi.sources import is_url
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import retry_after_s
@@ -37,14 +35,11 @@ from toolfold.catalog.upstream_request import AnswerT, UpstreamRequest
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.errors import (
     ConfigError,
-    StoreError,
     ToolFailed,
     UpstreamTimedOut,
     UpstreamUnavailable,
 )
 from toolfold.jsontypes import Json, JsonObject
-
-_log = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 4
 _MAX_REDIRECTS: Final = 5
@@ -404,33 +399,6 @@ class _Overloaded(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(str(status))
         self.status = status
-
-
-async def load_api(
-    config: ServerConfig, cache: ApiCache, *, fresh: bool = False, resolve: Resolve | None = None
-) -> Api:
-    """Return the API of an entry: from the cache while its specification is the same.
-
-    Raises:
-        ConfigError: The specification cannot be used; the message does not name it.
-    """
-    kept = await anyio.to_thread.run_sync(cache.load)
-    if kept is not None and kept.is_fresh and not (fresh and is_url(config.spec)):
-        return kept.api
-    try:
-        document, files = await read_spec(config.spec, resolve=resolve)
-    except ConfigError:
-        if kept is None:
-            raise
-        return kept.api  # the network is away, and this is what it said last
-    api = await anyio.to_thread.run_sync(
-        lambda: read_api(document, variables=dict(config.variables))
-    )
-    try:
-        await anyio.to_thread.run_sync(cache.save, api, files)
-    except StoreError as error:
-        _log.warning("%s", error)
-    return api
 
 
 def _parsed(text: str) -> Json:

@@ -1,0 +1,222 @@
+"""`toolfold add` and `toolfold remove`: edit the user's own file of servers, and try them."""
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from toolfold.catalog.names import words
+from toolfold.catalog.openapi.cache import ApiCache
+from toolfold.catalog.openapi.load import load_api
+from toolfold.catalog.openapi.model import Api
+from toolfold.catalog.openapi.sources import is_url
+from toolfold.catalog.stubs import brief
+from toolfold.catalog.tool import Tool
+from toolfold.config.config import Config, current_directory, environment, load_config
+from toolfold.config.files import read_file, replace_file
+from toolfold.config.paths import locate, make_private
+from toolfold.config.serverfile import TABLES, ServerContext, parse_servers
+from toolfold.config.servers import ServerConfig, ServerFault
+from toolfold.entrypoints.install.jsonedit import (
+    append,
+    drop,
+    find_layout,
+    member_text,
+    members,
+    swap,
+)
+from toolfold.errors import ConfigError, NotFound
+from toolfold.jsontypes import JsonObject
+
+_EMPTY = '{\n  "mcpServers": {}\n}\n'
+_SHOWN = 8
+
+
+def add(arguments: argparse.Namespace) -> int:
+    """Add a server to the user's file and say what it offers; with `--dry-run` only say it."""
+    config = load_config()
+    entry = _entry(arguments)
+    name: str = arguments.name or arguments.words[0]
+    api: Api | None = None
+    if "openapi" in entry:
+        api = _load(_parsed(config, arguments.name or "api", entry), config)
+        name = arguments.name or _name_of(api, str(entry["openapi"]))
+    server = _parsed(config, name, entry)
+    path = locate(config.directories.config / "mcp.json")
+    text = _with_entry(_text(path), name, entry)
+    if not arguments.dry_run:
+        _write(path, text)
+        print(f"Added {name} to {path}. It is there in the next run; nothing needs a restart.")
+    return _say_api(name, server, api) if api is not None else _try(config, server)
+
+
+def remove(arguments: argparse.Namespace) -> int:
+    """Remove a server from the user's file; comments and other entries stay as they are."""
+    config = load_config()
+    path = locate(config.directories.config / "mcp.json")
+    text = _text(path)
+    table = _table_with(text, arguments.name)
+    if table is None:
+        raise NotFound(f"{path} has no server {arguments.name!r}. `toolfold doctor` lists servers.")
+    _write(path, _edited(text, table, drop(_object(text, table), arguments.name)))
+    print(f"Removed {arguments.name} from {path}.")
+    return 0
+
+
+def _entry(arguments: argparse.Namespace) -> JsonObject:
+    """Return what stands in the file for the words of a command line."""
+    given: list[str] = arguments.words
+    if len(given) < 2:
+        raise ConfigError(
+            "Say what to add: `toolfold add NAME URL`, `toolfold add NAME -- COMMAND ARGS` or "
+            "`toolfold add openapi FILE-OR-URL`."
+        )
+    if given[0] == "openapi" and len(given) == 2:
+        spec = given[1] if is_url(given[1]) else str(current_directory() / given[1])
+        entry: JsonObject = {"openapi": spec}
+        entry |= {"url": arguments.url} if arguments.url else {}
+        entry |= {"auth": _pairs(arguments.auth)} if arguments.auth else {}
+        return entry | ({"headers": _pairs(arguments.header)} if arguments.header else {})
+    if is_url(given[1]) and len(given) == 2:
+        headers = {"headers": _pairs(arguments.header)} if arguments.header else {}
+        return {"type": "http", "url": given[1], **headers}
+    env = {"env": _pairs(arguments.env)} if arguments.env else {}
+    return {"command": given[1], "args": list(given[2:]), **env}
+
+
+def _pairs(texts: Iterable[str]) -> JsonObject:
+    pairs: JsonObject = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise ConfigError(f"Write KEY=VALUE, such as bearer=${{TOKEN}}; got {text!r}.")
+        pairs[key] = value
+    return pairs
+
+
+def _parsed(config: Config, name: str, entry: JsonObject) -> ServerConfig:
+    """Return the server of an entry as it will be read.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    source = locate(config.directories.config / "mcp.json")
+    content = _with_entry(_EMPTY, name, entry).encode()
+    around = ServerContext(environ=environment(), call_timeout_s=config.settings.call_timeout_s)
+    server = parse_servers(source, content, around).servers.get(name)
+    if isinstance(server, ServerFault):
+        raise ConfigError(f"{name}: {server.reason}.")
+    if server is None:
+        raise ConfigError(f"{name} would start toolfold itself, which is not needed.")
+    return server
+
+
+def _load(server: ServerConfig, config: Config) -> Api:
+    cache = ApiCache(config.directories.cache, server.spec, server.variables)
+    try:
+        return anyio.run(partial(load_api, server, cache, fresh=True))
+    except ConfigError as error:
+        raise ConfigError(f"{server.spec} {error}.") from error
+
+
+def _name_of(api: Api, spec: str) -> str:
+    """Return a short name for an API: of its title, else of where it is."""
+    common = {"api", "rest", "the", "service", "v1", "v2", "v3", "openapi", "swagger"}
+    found = [each for each in words(api.title) if each not in common]
+    return "_".join(found[:3]) or "_".join(words(Path(spec).stem)[:3]) or "api"
+
+
+def _say_api(name: str, server: ServerConfig, api: Api) -> int:
+    tools = [Tool(server=name, module=name, function=tool.name, listed=tool) for tool in api.tools]
+    methods = Counter("reads" if tool.listed.read_only else "writes" for tool in tools)
+    deletes = sum(bool(tool.listed.destructive) for tool in tools)
+    print(f"{api.title or name} (OpenAPI {api.version}): {len(api.operations):,} operations")
+    print(f"  {methods['reads']:,} only read, {methods['writes']:,} change something", end="")
+    print(f", {deletes:,} of them delete")
+    print(f"  server: {server.url or ', '.join(api.servers[:3]) or 'not said: give --url'}")
+    if api.schemes:
+        kinds = ", ".join(f"{scheme} ({kind.kind})" for scheme, kind in api.schemes)
+        print(f"  credentials: {kinds}")
+    for tool in tools[:_SHOWN]:
+        print(f"  {brief(tool)}")
+    if len(tools) > _SHOWN:
+        print(f"  … and {len(tools) - _SHOWN:,} more: toolfold tools search WORDS --server {name}")
+    for fault in api.faults[:_SHOWN]:
+        print(f"  note: {fault}")
+    return 0
+
+
+def _try(config: Config, server: ServerConfig) -> int:
+    """Start a server, say what it offers, and end it."""
+    fault, names = anyio.run(_offered, replace(config, servers=(server,), faults=()))
+    if names is None:
+        print(f"{server.name} did not start: {fault or 'it listed nothing'}")
+        return 1
+    shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+    print(f"{server.name} offers {len(names)} tools: {shown}")
+    return 0
+
+
+async def _offered(config: Config) -> tuple[str | None, list[str] | None]:
+    """Return why a server cannot be used, and the names of its tools if it can."""
+    from toolfold.app import running_app  # an API needs none of it
+
+    async with running_app(config) as app:
+        await app.catalog.learn(fresh=True)
+        status = app.catalog.statuses()[0]
+        if status.tools is None or status.fault:
+            return status.fault, None
+        return None, sorted(app.catalog.functions(status.module or ""))
+
+
+def _text(path: Path) -> str:
+    content = read_file(path)
+    text = "" if content is None else content.decode()
+    return text if text.strip() else _EMPTY
+
+
+def _write(path: Path, text: str) -> None:
+    make_private(path.parent)
+    replace_file(path, text.encode())
+
+
+def _with_entry(text: str, name: str, entry: JsonObject) -> str:
+    """Return the text of a file with one more server.
+
+    Raises:
+        ConfigError: There is one of that name.
+    """
+    if not re.search(r"[A-Za-z0-9]", name):
+        raise ConfigError(f"{name!r} is no name for a server: it has neither letters nor digits.")
+    if _table_with(text, name) is not None:
+        raise ConfigError(f"There is a server {name!r} already. `toolfold remove {name}` first.")
+    present = {member.name for member in members(text)}
+    table = next((each for each in TABLES if each in present), None)
+    if table is None:
+        table = TABLES[0]
+        text = append(text, member_text(table, "{}"), find_layout(text, 0))
+    layout = find_layout(text, 1)
+    addition = member_text(name, layout.render(entry))
+    return _edited(text, table, append(_object(text, table), addition, layout))
+
+
+def _table_with(text: str, name: str) -> str | None:
+    present = {member.name for member in members(text)}
+    for table in TABLES:
+        if table in present and name in {each.name for each in members(_object(text, table))}:
+            return table
+    return None
+
+
+def _object(text: str, table: str) -> str:
+    member = next(each for each in members(text) if each.name == table)
+    return text[member.value : member.end]
+
+
+def _edited(text: str, table: str, changed: str) -> str:
+    return swap(text, table, member_text(table, changed))

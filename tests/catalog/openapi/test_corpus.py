@@ -1,0 +1,162 @@
+"""Real specifications: every operation has a stub that type-checks and a request that is valid."""
+
+import ast
+import socket
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_samples import Judge, NoSample, sample
+from api_server import ServedApi, serving_apis
+from support import SHARED_DATA, MakeApp
+
+from toolfold.catalog.known_tools import KnownTools
+from toolfold.catalog.openapi.operations import read_api
+from toolfold.catalog.openapi.request import make_request
+from toolfold.catalog.openapi.text import parse_text
+from toolfold.catalog.stubs import render_stub
+
+ARCHIVE = SHARED_DATA / "openapi.tar.gz"
+# Of all sizes but the largest, which differ in all that specifications can differ in.
+VARIED = 15
+SERVED = 20
+# Of all requests, those whose schema contradicts itself, so that nothing is valid.
+MAX_FAULTY_SHARE = 0.02
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    if not ARCHIVE.exists():
+        pytest.skip(f"The specifications {ARCHIVE} are not on this machine.")
+    directory = tmp_path_factory.mktemp("specs")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(directory, filter="data")
+    return sorted(directory.rglob("*.yaml"), key=lambda path: (path.stat().st_size, path.name))
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.getaddrinfo
+
+    def only_here(host: Any, *others: Any, **options: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        assert name in ("127.0.0.1", "localhost", None), f"{name} was looked up"
+        return real(host, *others, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_here)
+
+
+def faults_of(path: Path) -> tuple[int, list[str]]:
+    """Return how many requests were made for the operations of a file, and what is wrong."""
+    document: Any = parse_text(path.read_bytes())
+    api = read_api(document, variables={})
+    judge = Judge(document)
+    tools = {tool.name: tool for tool in api.tools}
+    count, faults = 0, []
+    for operation in api.operations.values():
+        schema = tools[operation.name].input_schema
+        for full in (False, True):
+            count += 1
+            where = f"{path.name} {operation.method} {operation.path}"
+            try:
+                arguments = sample(schema, schema, full=full)
+            except NoSample:
+                faults.append(f"{where}: no arguments fit")
+                continue
+            request = make_request(operation, arguments)
+            found = judge.faults(
+                operation.path, operation.method, request.target, request.headers, request.content
+            )
+            faults += [f"{where}: {found}"] if found else []
+    return count, faults
+
+
+def check_stubs(path: Path) -> None:
+    """Check the stub of a module: valid Python in which every name is known, once."""
+    api = read_api(parse_text(path.read_bytes()), variables={})
+    known = KnownTools({"api": api.tools})
+    tree = ast.parse(known.stub("api"))
+    defined = {"str", "int", "float", "bool", "list", "dict", "None"}
+    functions: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            defined |= {each.asname or each.name for each in node.names}
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            assert node.name not in functions, f"{path.name}: {node.name} twice"
+            functions.append(node.name)
+        elif isinstance(node, ast.Assign):
+            defined |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+    names = [each for each in ast.walk(tree) if isinstance(each, ast.Name)]
+    used = {each.id for each in names if isinstance(each.ctx, ast.Load)}
+    assert used <= defined | set(functions), (path.name, used - defined - set(functions))
+    for tool in list(known.functions("api").values())[::25]:
+        compile(render_stub(tool), tool.path, "exec")
+
+
+def varied(specs: list[Path]) -> Iterator[Path]:
+    small = [path for path in specs if path.stat().st_size < 400_000]
+    yield from small[:: max(1, len(small) // VARIED)][:VARIED]
+
+
+def test_varied_specifications_load_and_make_valid_requests(specs: list[Path]) -> None:
+    count, faults = 0, []
+    for path in varied(specs):
+        check_stubs(path)
+        made, found = faults_of(path)
+        count, faults = count + made, [*faults, *found]
+    assert count > 100
+    assert len(faults) <= count * MAX_FAULTY_SHARE, faults[:10]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_specification_loads_and_makes_valid_requests(specs: list[Path]) -> None:
+    count, faults, broken = 0, [], []
+    for path in specs:
+        try:
+            check_stubs(path)
+            made, found = faults_of(path)
+        except Exception as error:  # noqa: BLE001  # counted
+            broken.append(f"{path.name}: {error!r}")
+            continue
+        count, faults = count + made, [*faults, *found]
+    assert len(broken) <= len(specs) // 100, broken
+    assert len(faults) <= count * MAX_FAULTY_SHARE, faults[:20]
+
+
+@pytest.mark.anyio
+async def test_apis_answer_from_their_examples_through_execute_code(
+    specs: list[Path], running: MakeApp
+) -> None:
+    chosen = [path for path in specs if 4_000 < path.stat().st_size < 40_000][::3][:SERVED]
+    apis = {f"api{number}": ServedApi.of(path) for number, path in enumerate(chosen)}
+    assert len(apis) == SERVED
+    with serving_apis(apis) as server:
+        entries = {
+            name: {"openapi": str(path), "url": f"{server.url}/{name}"}
+            for name, path in zip(apis, chosen, strict=True)
+        }
+        async with running(entries) as app:
+            await app.app.catalog.learn()
+            lines = [line for name in apis for line in calls_of(name, apis[name], app.app.catalog)]
+            imports = "".join(f"import {name}\n" for name in apis)
+            result = await app.run(imports + "\n".join(lines) + "\nprint('done')")
+    assert result.output.endswith("done\n"), result.text
+    assert all(api.asked for api in apis.values())
+    assert [fault for api in apis.values() for fault in api.faults] == []
+
+
+def calls_of(name: str, api: ServedApi, catalog: Any) -> Iterator[str]:
+    """Give lines of guest code that read what can be read of an API."""
+    by_name = {tool.listed.name: tool for tool in catalog.functions(name).values()}
+    for operation in list(api.api.operations.values())[:6]:
+        tool = by_name[operation.name]
+        if operation.method != "GET" and tool.listed.destructive:
+            continue
+        try:
+            arguments = sample(tool.listed.input_schema, tool.listed.input_schema)
+        except NoSample:
+            continue
+        yield f"{name}.{tool.function}(**{arguments!r})"
