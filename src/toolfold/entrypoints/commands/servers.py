@@ -18,8 +18,7 @@ from toolfold.catalog.openapi.sources import is_url
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
 from toolfold.config.config import Config, current_directory, environment, load_config
-from toolfold.config.files import read_file, replace_file
-from toolfold.config.paths import locate, make_private
+from toolfold.config.paths import locate
 from toolfold.config.serverfile import TABLES, ServerContext, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.entrypoints.install.jsonedit import (
@@ -32,6 +31,7 @@ from toolfold.entrypoints.install.jsonedit import (
 )
 from toolfold.errors import ConfigError, NotFound
 from toolfold.jsontypes import JsonObject
+from toolfold.storage.files import make_private, read_file, replace_file
 
 _EMPTY = '{\n  "mcpServers": {}\n}\n'
 _SHOWN = 8
