@@ -33,7 +33,7 @@ from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import RunCrashed
 from toolfold.execution.access import Reach
 from toolfold.execution.background import BackgroundRuns
-from toolfold.execution.border import Border, Trust
+from toolfold.execution.border import Border, TrustServices
 from toolfold.execution.calls import Answerers
 from toolfold.execution.executor import modules
 from toolfold.execution.modules.cache import Cache
@@ -337,8 +337,8 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
             background.cancel_scope.cancel()
 
 
-def _trust(config: Config, vaults: Vaults) -> Trust:
-    return Trust(
+def _trust(config: Config, vaults: Vaults) -> TrustServices:
+    return TrustServices(
         rules=policy_files(config),
         approvals=approvals_of(config),
         clients=AskedClients(config.directories.state / "clients.json"),

@@ -300,7 +300,7 @@ def test_one_wrong_server_of_a_given_file_is_a_fault_and_no_error(place: Place) 
 
     assert [server.name for server in config.servers] == ["b"]
     assert [str(fault) for fault in config.faults] == [
-        f"{path}: server 'a': needs `command`, or `url` for a remote server"
+        f"{path}: server 'a': needs `command`, `url` for a remote server, or `openapi` for an API"
     ]
 
 

@@ -12,23 +12,23 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class CommandCaller:
     """Where a program is, and what of its environment it gave."""
 
     directory: Path
     environ: Mapping[str, str]
 
 
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+_caller: ContextVar[CommandCaller | None] = ContextVar("caller", default=None)
 
 
-def current_caller() -> Caller | None:
+def current_caller() -> CommandCaller | None:
     """Return whom the code that asks works for; None for this process itself."""
     return _caller.get()
 
 
 @contextmanager
-def acting_for(caller: Caller) -> Iterator[None]:
+def acting_for(caller: CommandCaller) -> Iterator[None]:
     """Work for a caller in this context, and in the threads and tasks that it starts."""
     token = _caller.set(caller)
     try:

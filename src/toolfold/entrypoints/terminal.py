@@ -26,7 +26,7 @@ OnMemoryProgress = Callable[[int, int, str], None]
 _USUAL_COLUMNS: Final = 80
 
 
-class Interrupted(Exception):  # not an error: the person at the terminal wants it so
+class TerminalInterrupt(Exception):  # not an error: the person at the terminal wants it so
     """The person at a remote terminal pressed Control-C, or the terminal is gone."""
 
 

@@ -344,7 +344,7 @@ class Completion(Access[types.CompleteResult]):
         return list(answer.completion.values)
 
 
-class Verb(Access[Any]):
+class VerbAccess(Access[Any]):
     """What is built in, answered as our own service does it."""
 
     __slots__ = ("_form", "_options", "_path", "_reach")

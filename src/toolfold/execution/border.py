@@ -52,7 +52,7 @@ _LONG: Final = 1 << 20  # of what nobody has measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class TrustServices:
     """Who says what may be done."""
 
     rules: PolicyFiles
@@ -68,7 +68,7 @@ class Trust:
 class Border:
     """Lets through what may pass, as it may be seen, and writes it down."""
 
-    def __init__(self, journal: Journal, trust: Trust) -> None:
+    def __init__(self, journal: Journal, trust: TrustServices) -> None:
         self._journal = journal
         self.trust = trust
         self.taints = SessionTaints(trust.privacy.untrusted)

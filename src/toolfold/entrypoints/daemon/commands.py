@@ -13,16 +13,16 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
 from toolfold.app import App, SharedResources
-from toolfold.config.caller import Caller, acting_for
+from toolfold.config.caller import CommandCaller, acting_for
 from toolfold.config.config import Config
 from toolfold.entrypoints.cli import make_parser, run_command
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
 from toolfold.entrypoints.parser import Parser
 from toolfold.entrypoints.terminal import (
-    Interrupted,
     OnMemoryProgress,
     StreamName,
+    TerminalInterrupt,
     attached,
     route_streams,
 )
@@ -50,7 +50,7 @@ class CommandServer:
         route_streams()
 
     async def serve(
-        self, caller: Caller, lines: LineStream, in_flight: InFlight, *, client: str
+        self, caller: CommandCaller, lines: LineStream, in_flight: InFlight, *, client: str
     ) -> None:
         """Run the command that a terminal asks for, and say how it ended.
 
@@ -80,14 +80,14 @@ def _parser() -> Parser:
     return make_parser()  # that takes longer than most commands
 
 
-def _run(argv: list[str], caller: Caller, terminal: "SocketTerminal") -> int:
+def _run(argv: list[str], caller: CommandCaller, terminal: "SocketTerminal") -> int:
     """Run a command as if this were a process of its own; return its exit status."""
     with acting_for(caller), attached(terminal):
         try:
             return run_command(argv, _parser())
         except SystemExit as leaving:  # argument parsing ends so
             return leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
-        except Interrupted:
+        except TerminalInterrupt:
             return _INTERRUPTED
         except Exception:  # noqa: BLE001  # the outer edge
             _log.exception("A command ended with an error.")
@@ -191,7 +191,7 @@ class SocketTerminal:
         while True:
             while not self._replies:
                 if self.is_interrupted:
-                    raise Interrupted
+                    raise TerminalInterrupt
                 await self._changed.wait()
             reply = self._replies.pop(0)
             if "error" in reply:
@@ -250,7 +250,7 @@ class SocketTerminal:
                 return await work()
             finally:
                 self._scopes.discard(scope)
-        raise Interrupted
+        raise TerminalInterrupt
 
     async def hear(self) -> None:
         """Take in what the terminal says, and send it what it is told."""

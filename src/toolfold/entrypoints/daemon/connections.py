@@ -18,7 +18,7 @@ from mcp.server import Server
 
 from toolfold import __version__
 from toolfold.app import App, SharedResources
-from toolfold.config.caller import Caller
+from toolfold.config.caller import CommandCaller
 from toolfold.config.config import Config
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.client_context import ClientContext
@@ -179,7 +179,7 @@ class ConnectionServer:
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, TERMINAL, lost) if lost else {}
         await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
-        caller = Caller(context.cwd, reply["environ"])
+        caller = CommandCaller(context.cwd, reply["environ"])
         async with self._clients.served(client):
             await self._commands.serve(caller, lines, client.in_flight, client=client.id)
 

@@ -17,7 +17,7 @@ from toolfold.config.config import Config
 from toolfold.entrypoints.mcp.lines import CallTool
 from toolfold.entrypoints.mcp.progress import ProgressReporter
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.access import Verb
+from toolfold.execution.access import VerbAccess
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
 from toolfold.memory import definitions
@@ -65,7 +65,7 @@ class MemoryDoor:
         Raises:
             ToolfoldError: A rule forbids it, or it failed.
         """
-        access = Verb(self._reach, path, dict(arguments), form=form, **options)
+        access = VerbAccess(self._reach, path, dict(arguments), form=form, **options)
         code = f"# The client called {path}."
         return await self._border.single(access, self._origin, "memory", code=code)
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from starlette.responses import Response
 
 from toolfold.app import App
-from toolfold.execution.access import Verb
+from toolfold.execution.access import VerbAccess
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import Json, JsonObject
 
@@ -91,7 +91,7 @@ async def call_verb(
     Raises:
         ToolfoldError: A rule forbids it, or it failed.
     """
-    access = Verb(request.app.reach, path, arguments, form=form, **options)
+    access = VerbAccess(request.app.reach, path, arguments, form=form, **options)
     code = f"# A client called {path} over REST."
     answer: Json = await request.app.border.single(access, request.origin, "rest", code=code)
     return answer
