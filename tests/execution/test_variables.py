@@ -203,31 +203,45 @@ async def test_two_runs_in_one_session_queue(toolfold: Running) -> None:
     assert sorted(seen[::2]) == [0, 1, 2, 3]
 
 
-async def test_who_may_go_beside_gets_a_copy_and_does_not_wait(toolfold: Running) -> None:
-    await texts(toolfold, "import time\nseen = [0]")
+async def test_parallel_runs_of_a_client_do_not_wait_and_lose_nothing(toolfold: Running) -> None:
+    await texts(toolfold, "import time\nseen = [0]\ntotal = 0")
     replies: list[Any] = []
-    code = "seen.append({0})\ntime.sleep(1.5)\nlen(seen)"
+    code = (
+        "time.sleep({1})\nvalue_{0} = {{'n': {0}}}\ndef twice_{0}():\n    return 2 * {0}\nlen(seen)"
+    )
 
     async def run(number: int) -> None:
-        replies.append(await toolfold.run(code.format(number), session=BESIDE))
+        seconds = 1.5 if number < 3 else 0
+        replies.append(await toolfold.run(code.format(number, seconds), session=BESIDE))
 
-    with anyio.fail_after(20):
-        started = anyio.current_time()
+    with anyio.fail_after(100):
         async with anyio.create_task_group() as tasks:
-            for number in range(3):
+            for number in range(20):
                 tasks.start_soon(run, number)
-        took = anyio.current_time() - started
 
-    assert took < 4.4  # one after the other they would take 4.5
-    assert [reply.text.split("\n")[0] for reply in replies] == ["2", "2", "2"]
-    names = {reply.session for reply in replies}
-    assert names == {"mine", "mine.2", "mine.3"}
-    for reply in replies:
-        assert (reply.session == "mine") == ("session=" not in reply.text)
-    copies = [
-        await texts(toolfold, "seen[1]", session=SessionRequest(name)) for name in sorted(names)
-    ]
-    assert sorted(copies) == [["0"], ["1"], ["2"]]
+    assert [reply.text for reply in replies] == ["1"] * 20
+    assert {reply.session for reply in replies} == {"mine"}
+    assert [info.name for info in toolfold.app.sessions.list()] == ["mine"]
+    values = "[" + ", ".join(f"value_{n}['n'] + twice_{n}()" for n in range(20)) + "]"
+    assert await texts(toolfold, values) == [json.dumps([3 * n for n in range(20)])]
+
+
+async def test_what_two_runs_changed_is_the_later_ones_and_said(toolfold: Running) -> None:
+    await texts(toolfold, "import time\nseen = [0]")
+    replies: dict[str, Any] = {}
+
+    async def run(name: str, code: str) -> None:
+        replies[name] = await toolfold.run(code, session=BESIDE)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, "slow", "time.sleep(3)\nseen.append('slow')\nslow, odd = 1, len")
+        await anyio.sleep(0.1)
+        tasks.start_soon(run, "quick", "seen.append('quick')\nquick = 1")
+
+    assert "printed nothing" in replies["quick"].text
+    assert "changed meanwhile: odd. Make" in replies["slow"].text
+    assert "changed seen meanwhile" in replies["slow"].text
+    assert await texts(toolfold, "[seen, slow, quick]") == ['[[0, "slow"], 1, 1]']
 
 
 async def test_a_name_that_is_none_is_refused(toolfold: Running) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -16,12 +17,14 @@ from toolfold.catalog.known_values import values_of
 from toolfold.catalog.offered import Offered
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import brief, render_stub
-from toolfold.catalog.textrules import unwrapped_property
+from toolfold.catalog.textrules import kind_of, unwrapped_property
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.faults import ConfigFault
 from toolfold.config.servers import ServerFault
 from toolfold.errors import NotFound, UpstreamUnavailable
+
+_SHORT_CHARS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +203,8 @@ class Catalog:
     def observe(self, tool: Tool, answer: Answer) -> None:
         """Learn what a tool returns from what it returned, as guest code has it."""
         is_whole = answer.size <= self._max_result_bytes
+        if isinstance(answer.value, str) and _decides_nothing(answer.value):
+            return
         if is_whole and tool.listed.output_schema is None and not tool.is_built_in:
             self._upstreams[tool.server].shapes.observe(tool.listed.name, answer.value)
 
@@ -251,3 +256,7 @@ class Catalog:
 def _count_resources(upstream: Upstream) -> int:
     offers = upstream.known_offers
     return len(offers.resources) + len(offers.templates) if offers else 0
+
+
+def _decides_nothing(text: str) -> bool:
+    return len(text) < _SHORT_CHARS and kind_of(text) in {"error", "empty"}

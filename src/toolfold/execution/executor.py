@@ -14,6 +14,7 @@ from toolfold.execution.modules import cache
 from toolfold.execution.modules import runs as runs_module
 from toolfold.execution.modules import tools as discovery_module
 from toolfold.execution.sessions.bindings import Bindings, bindings
+from toolfold.execution.sessions.carry import candidates, changes, stays_behind, values_in
 from toolfold.execution.sessions.handover import no_calls, pack_up, refuse_to_leave
 from toolfold.execution.sessions.sessions import SessionLease, Sessions
 from toolfold.execution.skills.linker import LinkedProgram, run_linked
@@ -94,9 +95,74 @@ class Executor:
         is_frozen = outcome.failure is not None and outcome.failure.kind == "approval"
         if lease.is_kept and not (is_frozen and state is None):
             bound = bindings(request.linked.plan)
-            is_whole = outcome.failure is None
-            await self._sessions.keep(lease, state, kept, bound if is_whole else bound.in_doubt())
+            bound = bound if outcome.failure is None else bound.in_doubt()
+            await self._keep(request, state, kept, bound)
         return tier, outcome
+
+    async def _keep(
+        self, request: ExecutionRequest, state: SessionState | None, tier: Tier, bound: Bindings
+    ) -> None:
+        """Keep what a run has left; where others changed the session since, what it changed."""
+        lease, sessions = request.lease, self._sessions
+        async with sessions.updating(lease.info.name):
+            if not sessions.has_gone_on(lease) and not (lease.is_apart and tier == "cpython"):
+                await sessions.keep(lease, state, tier, bound)
+                return
+            if state is None:
+                return
+            now = sessions.latest(lease.info.name)
+            if tier == "cpython" or now.info.tier == "cpython":
+                close_parked(state)
+                own = [name for name in bound.names if name not in bound.imports]
+                if own:
+                    lease.notes.append(stays_behind(own))
+                return
+            await self._carry(request, state, now, bound)
+
+    async def _carry(
+        self, request: ExecutionRequest, state: SessionState, now: SessionLease, bound: Bindings
+    ) -> None:
+        lease = request.lease
+        names = candidates(request.linked.plan, lease.info.bindings, bound)
+        if not names:
+            return
+        before, after, there = [
+            await self._values(each, names) for each in (lease.state, state, now.state)
+        ]
+        found = changes(names, before, after, bound)
+        if found.left:
+            lease.notes.append(stays_behind(found.left))
+        if not found.programs:
+            return
+        both = [each for each in found.bound.names if there.get(each, "") != before.get(each, "")]
+        both = [each for each in both if after[each] is not None and there[each] != after[each]]
+        if both:
+            lease.notes.append(
+                f"Another run changed {', '.join(both)} meanwhile: the values of this run are kept."
+            )
+        start = SessionStart(state=now.state)
+        opened = self._tiers.sandbox("monty").open(
+            modules(self._catalog), _NAMES, session_start=start
+        )
+        async with opened as session:
+            for program in found.programs:
+                await session.run(program, no_calls)
+            left = await session.leave()
+        await self._sessions.keep(now, left, "monty", found.bound)
+        lease.notes += now.notes
+
+    async def _values(
+        self, state: SessionState | None, names: tuple[str, ...]
+    ) -> dict[str, str | None]:
+        """Read the values of names from what a session was left as."""
+        if state is None:
+            return dict.fromkeys(names, "")
+        start = SessionStart(state=state)
+        opened = self._tiers.sandbox("monty").open(
+            modules(self._catalog), _NAMES, session_start=start
+        )
+        async with opened as session:
+            return await values_in(session, names)
 
     async def _play(
         self, request: ExecutionRequest, tier: Tier

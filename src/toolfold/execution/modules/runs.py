@@ -89,12 +89,15 @@ class RunsModule:
 
     async def _get(self, run: Run, wait_s: float) -> Json:
         background_runs = self._background_runs.find(run.id)
-        if background_runs is not None:
+        is_asked = bool(await self._approval_text(run, is_going=_is_going(background_runs)))
+        if background_runs is not None and not is_asked:  # a person may take longer than this
             await self._background_runs.wait(background_runs, wait_s)
             run = self._journal.find(run.id)
         told = describe(run, background_runs)
         if text := await self._approval_text(run, is_going=_is_going(background_runs)):
             told["text"] = text
+            if told["state"] == "running":
+                told["state"] = "waiting"
         return told
 
     async def _approval_text(self, run: Run, *, is_going: bool) -> str:

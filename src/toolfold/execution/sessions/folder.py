@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import IO, Final
 
@@ -47,9 +48,10 @@ class SessionFolder:
             self.start(run_id).unlink()
 
     @asynccontextmanager
-    async def having(self, name: str, *, waits: bool) -> AsyncIterator[bool]:
-        """Try to have a session to oneself, until that is so if one `waits`."""
-        while (lock := self._try_lock(name)) is None and waits:  # noqa: ASYNC110  # other processes
+    async def having(self, name: str, *, within_s: float | None) -> AsyncIterator[bool]:
+        """Try to have a session to oneself, for so long; None to wait until that is so."""
+        end = inf if within_s is None else anyio.current_time() + within_s
+        while (lock := self._try_lock(name)) is None and anyio.current_time() < end:  # noqa: ASYNC110
             await anyio.sleep(_POLL_S)
         try:
             yield lock is not None

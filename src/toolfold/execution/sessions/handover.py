@@ -18,7 +18,7 @@ from toolfold.sandbox.sandbox import GuestCall, Program, Session
 
 _MAX_CHARS: Final = 4 * 1024 * 1024
 _READ: Final = "{name} = __import__('ast').literal_eval({text!r})"
-_PLAIN: Final = """
+PLAIN: Final = """
 def _toolfold_plain(value, seen):
     kind = type(value)
     if value is None or kind in (int, float, str, bool, bytes):
@@ -56,7 +56,7 @@ async def pack_up(session: Session, used: Bindings) -> Handover:
     lines: list[str] = []
     left: list[str] = []
     texts: list[str] = []
-    await session.run(Program(source=_PLAIN), no_calls)
+    await session.run(Program(source=PLAIN), no_calls)
     for name in used.names:
         statement, text = used.imports.get(name), used.definitions.get(name)
         if statement is not None and not statement.startswith("from skills"):
@@ -66,7 +66,7 @@ async def pack_up(session: Session, used: Bindings) -> Handover:
         elif statement is not None or text:
             left.append(name)
         else:
-            value = await _value(session, name)
+            value = await read_value(session, name)
             if value is None:
                 left.append(name)
             elif value:
@@ -75,7 +75,7 @@ async def pack_up(session: Session, used: Bindings) -> Handover:
     return Handover(tuple(programs), tuple(left))
 
 
-async def _value(session: Session, name: str) -> str | None:
+async def read_value(session: Session, name: str) -> str | None:
     """Return a value as it is written; nothing if the name is not bound, None if it cannot go."""
     outcome = await session.run(Program(source=_ASK.format(name=name)), no_calls)
     if outcome.failure is not None:

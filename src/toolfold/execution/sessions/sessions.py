@@ -20,14 +20,14 @@ import anyio
 import anyio.to_thread
 
 from toolfold.config.config import Config
-from toolfold.errors import BadInput, NotFound, StateLost, StoreError
+from toolfold.errors import BadInput, NotFound, StateLost
 from toolfold.execution.sessions.bindings import Bindings
 from toolfold.execution.sessions.folder import SessionFolder
 from toolfold.execution.sessions.info import SessionInfo, frozen_in, header_of, info_in
 from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.statefiles import StateFiles
 from toolfold.execution.tiers import Tier
-from toolfold.sandbox.sandbox import Frozen, SessionState, close_parked
+from toolfold.sandbox.sandbox import Frozen, SessionState
 
 SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """What a session may be called, as a pattern of JSON Schema."""
@@ -35,7 +35,7 @@ SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _NAME: Final = re.compile(SESSION_NAME.strip("^$"))
 _LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
 _DAY_S: Final = 24 * 3600.0
-_MAX_BESIDE: Final = 1_000
+_QUEUE_S: Final = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,8 +48,10 @@ class SessionLease:
     """What the model must know of it."""
     is_kept: bool = True
     """Whether its state outlives the run."""
-    is_bare_copy: bool = False
-    """Whether it stands in for a busy session that has no variables yet."""
+    is_apart: bool = False
+    """Whether another run has the session, so that what this one changes is carried into it."""
+    base: str = ""
+    """Which variables were kept when it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,8 @@ class Sessions:
     ) -> AsyncIterator[SessionLease]:
         """Have a session to oneself, made if it is not there; None for one that nobody keeps.
 
-        Others queue for it. Who `may_go_beside` gets a copy of it under another name instead.
+        Others queue for it. Who `may_go_beside` does so for a moment, and then begins with its last
+        kept variables, whoever has it: what it changes is carried into the session at its end.
 
         Raises:
             BadInput: No session can have that name.
@@ -98,13 +101,13 @@ class Sessions:
             yield SessionLease(info=SessionInfo(name=""), is_kept=False)
             return
         _check(name)
-        async with self._folder.having(name, waits=not may_go_beside) as is_ours:
+        within_s = _QUEUE_S if may_go_beside else None
+        async with self._folder.having(name, within_s=within_s) as is_ours:
             if is_ours:
                 async with self._loaded(name) as lease:
                     yield lease
                 return
-        async with self._beside(name) as lease:
-            yield lease
+        yield self.latest(name)
 
     @asynccontextmanager
     async def hold_again(
@@ -112,25 +115,48 @@ class Sessions:
     ) -> AsyncIterator[SessionLease]:
         """Have a session as it was when the run `first` began in it.
 
-        If it has gone on since, it is a copy under another name.
+        If it has gone on since, what the run changes is carried into it.
 
         Raises:
             StateLost: What it was then is not kept.
             StoreError: The directory cannot be used.
         """
-        async with self._folder.having(name, waits=False) as is_ours:
+        async with self._folder.having(name, within_s=0) as is_ours:
             if is_ours and self._generation(name) == generation:
                 async with self._loaded(name) as lease:
                     yield lease
                 return
         header, content = self._read_start(name, generation, first)
-        async with self._beside(name) as lease:
-            if generation:
-                lease.info = replace(info_in(header), name=lease.info.name)
-                lease.state = frozen_in(header, content)
+        lease = SessionLease(info=SessionInfo(name=name), is_apart=True, base=generation)
+        if generation:
+            lease.info, lease.state = info_in(header), frozen_in(header, content)
+        yield lease
+
+    @asynccontextmanager
+    async def updating(self, name: str) -> AsyncIterator[None]:
+        """Be the only one who changes the kept variables of a session, whoever has it."""
+        async with self._folder.having(f"{name}~update", within_s=None):
+            yield
+
+    def has_gone_on(self, lease: SessionLease) -> bool:
+        """Whether others have changed a session since a lease of it began."""
+        info = self._shown(self._folder.path(lease.info.name))
+        return (info.generation if info else "") != lease.base
+
+    def latest(self, name: str) -> SessionLease:
+        """Return what was last kept of a session, whoever has it."""
+        lease = SessionLease(info=SessionInfo(name=name), is_apart=True)
+        try:
+            header, content = self._files.read(self._folder.path(name))
+            info = info_in(header)
+            lease.base = info.generation
+            if info.tier == "monty" and info.interpreter == self._interpreter:
+                lease.info, lease.state = info, frozen_in(header, content)
             else:
-                lease.info, lease.state = SessionInfo(name=lease.info.name), None
-            yield lease
+                lease.info = replace(lease.info, tier=info.tier)
+        except (FileNotFoundError, StateLost):
+            pass
+        return lease
 
     @asynccontextmanager
     async def _loaded(self, name: str) -> AsyncIterator[SessionLease]:
@@ -181,7 +207,7 @@ class Sessions:
         self, lease: SessionLease, state: SessionState | None, tier: Tier, bound: Bindings
     ) -> None:
         """Write down what a run has left, before it is answered."""
-        if state is None or not self._is_worth(lease, state, bound):
+        if state is None or not lease.is_kept:
             if lease.is_kept and state is None and (lease.info.runs or lease.state):
                 lease.notes.append("The session's variables are as they were before this run.")
             return
@@ -214,19 +240,11 @@ class Sessions:
             return
         if not isinstance(state, Frozen):
             self._parked_processes.park(path, info.generation, state)
-        lease.info, lease.state = info, state
+        lease.info, lease.state, lease.base = info, state, info.generation
         if info.runs == 1:
             oldest = now - self._limits.days * _DAY_S
             prune = partial(self._folder.prune, most=self._limits.most, oldest=oldest)
             await anyio.to_thread.run_sync(prune, self._remove)
-
-    def _is_worth(self, lease: SessionLease, state: SessionState, bound: Bindings) -> bool:
-        """Whether anybody could go on with what a run has left."""
-        if lease.is_kept and lease.is_bare_copy and not _own_names(bound):
-            lease.notes.clear()
-            close_parked(state)
-            return False
-        return lease.is_kept
 
     def list(self) -> list[SessionInfo]:
         """Return all, the last used first."""
@@ -275,35 +293,6 @@ class Sessions:
             self._files.write(self._folder.path(copy), header, state)
         return self.show(copy)
 
-    @asynccontextmanager
-    async def _beside(self, name: str) -> AsyncIterator[SessionLease]:
-        """Have a copy of a session that is busy."""
-        for number in range(2, _MAX_BESIDE):
-            copy = f"{name[:56]}.{number}"
-            if self._folder.path(copy).exists():
-                continue
-            async with self._folder.having(copy, waits=False) as is_ours:
-                if is_ours and not self._folder.path(copy).exists():
-                    yield self._copied(name, copy)
-                    return
-        raise StoreError(f"The session {name!r} has too many copies.")
-
-    def _copied(self, name: str, copy: str) -> SessionLease:
-        """Return what was last kept of a session, under another name."""
-        lease = SessionLease(info=SessionInfo(name=copy))
-        note = "Another run was under way in this session, so this one had "
-        try:
-            header, content = self._files.read(self._folder.path(name))
-            info = info_in(header)
-            if info.tier == "monty" and info.interpreter == self._interpreter:
-                lease.info, lease.state = replace(info, name=copy), frozen_in(header, content)
-        except (FileNotFoundError, StateLost):
-            pass
-        lease.is_bare_copy = not _own_names(lease.info.bindings)
-        note += "one of its own" if lease.state is None else "a copy of it"
-        lease.notes.append(f"{note}; session={copy!r} goes on with its variables.")
-        return lease
-
     def _read(self, name: str) -> tuple[dict[str, Any], bytes] | StateLost | None:
         try:
             return self._files.read(self._folder.path(name))
@@ -321,17 +310,21 @@ class Sessions:
         """
         if read is None:
             return SessionLease(info=SessionInfo(name=name))
+        base = ""
         try:
             if isinstance(read, StateLost):
                 raise read
             header, content = read
             info = info_in(header)
+            base = info.generation
             return SessionLease(
-                info=info, state=self._state(self._folder.path(name), info, header, content)
+                base=base,
+                info=info,
+                state=self._state(self._folder.path(name), info, header, content),
             )
         except StateLost as error:
             lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
-            return SessionLease(info=SessionInfo(name=name), notes=[lost])
+            return SessionLease(base=base, info=SessionInfo(name=name), notes=[lost])
 
     def _state(
         self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
