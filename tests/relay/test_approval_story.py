@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from relay.conftest import User
 from relay.peer import kill, text_of, toolfold_command, wait_until
-from support import test_server
+from support import test_server, write_config
 
 pytestmark = pytest.mark.timeout(240)  # it starts many processes
 
@@ -72,6 +72,8 @@ def at_a_terminal(
         if "[y/N]" in seen and not has_typed:
             os.write(ours, f"{types}\n".encode())
             has_typed = True
+    else:
+        process.kill()
     os.close(ours)
     return process.wait(10), seen
 
@@ -83,13 +85,13 @@ def test_approved_after_a_restart_all_fifty_are_made_once(user: User, updates: P
     kill(user.daemon())
     assert run_id in user.toolfold("approve").stdout
 
-    status, seen = at_a_terminal(user, "approve", run_id, types="y")
+    status, seen = at_a_terminal(user, "approve", run_id, "--most", "100", types="y")
 
     assert status == 0, seen
     assert "fifty" in seen
     assert done(updates) == list(range(50))
     told = user.connect().run(f"import runs\nruns.get({run_id!r})")
-    assert '"state": "ok"' in told
+    assert '"state": "done"' in told
     assert "fifty" in told
 
 
@@ -98,11 +100,33 @@ def test_approved_elsewhere_it_goes_on_in_its_own_project(user: User, updates: P
     rules = user.project / ".toolfold" / "policy.toml"
     rules.write_text('[[policy]]\naction = "deny"\ntools = "records.*"\nmore_than = 10\n')
 
-    _, seen = at_a_terminal(user, "approve", run_id, "--always", types="y", cwd=user.home)
+    _, seen = at_a_terminal(
+        user, "approve", run_id, "--most", "100", "--always", types="y", cwd=user.home
+    )
 
     assert "a rule forbids it" in seen
     assert done(updates) == list(range(10))
     assert "always allowed here: records.update" in user.toolfold("policy").stdout
+
+
+def test_approved_it_goes_on_with_the_servers_that_it_had(user: User, tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    servers = {"own": user.world(), "records": test_server("records", tmp_path / "r.jsonl", "60")}
+    write_config(file, servers)
+    (user.home / "config" / "policy.toml").write_text(RULES)
+    client = user.connect("--config", str(file))
+    code = (
+        "import own, records\nbefore = own.where()['pid']\nrecords.update(id=1, value='')\n"
+        "before == own.where()['pid']"
+    )
+    run_id = re.search(r"toolfold approve (\w+)", client.run(code))
+    assert run_id is not None
+
+    status, seen = at_a_terminal(user, "approve", run_id[1], types="y")  # which names no file
+
+    assert status == 0, seen
+    assert "true" in seen
+    assert done(tmp_path / "r.jsonl") == [1]
 
 
 def test_resumed_elsewhere_it_goes_on_in_its_own_project(user: User, updates: Path) -> None:
@@ -125,7 +149,7 @@ def test_where_the_daemon_died_an_approved_run_is_gone_on_with(user: User, updat
     kill(user.daemon())
 
     told = text_of(peer.answer_to(request))
-    status, seen = at_a_terminal(user, "approve", run_id, types="y")
+    status, seen = at_a_terminal(user, "approve", run_id, "--most", "100", types="y")
 
     assert f"runs.resume('{run_id}')" in told
     assert status == 0, seen
