@@ -16,8 +16,8 @@ from toolfold.execution.trust.approval_form import (
 @pytest.mark.parametrize(
     ("content", "calls"),
     [
-        ({"approve": True}),
-        ({"approve": True, "most": None}),
+        ({"approve": True}, 7),
+        ({"approve": True, "most": None}, 7),
         ({"approve": True, "most": 7}, 7),
         ({"approve": True, "most": 7.0}, 7),
         ({"approve": True, "most": "7"}, 7),
