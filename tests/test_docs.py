@@ -22,8 +22,8 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_stands_in_the_readme(command: str) -> None:
-    assert f"| `toolfold {command}" in read("README.md")
+def test_every_command_stands_in_the_documents(command: str) -> None:
+    assert f"\n## toolfold {command}\n" in read("docs/commands.md")
 
 
 @pytest.mark.parametrize(

@@ -568,7 +568,7 @@ def test_a_variable_that_does_not_fit_is_an_error_that_names_it(place: Place, va
         ({"limits.cals": 5}, "limits.calls"),
         ({"servers.a.enabld": False}, "servers.a.enabled"),
         ({"workers": None}, "workers"),
-        ({"": 1}, "There is no setting ''"),
+        ({"": 1}, "'' is not a setting"),
     ],
 )
 def test_a_flag_that_does_not_fit_is_an_error(

@@ -1,4 +1,4 @@
-"""The REST door of an app in this process, for tests."""
+"""The REST API of an app in this process, for tests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Approving at the REST door: by the local user alone, what was shown, in the run's own world."""
+"""Approving at the REST API: by the local user alone, what was shown, in the run's own world."""
 
 import json
 import sqlite3
@@ -48,7 +48,7 @@ def bearer(secret: str) -> dict[str, str]:
 
 
 class Door:
-    """The REST door of an app, for its user and for others."""
+    """The REST API of an app, for its user and for others."""
 
     def __init__(self, toolfold: Running, http: httpx2.AsyncClient) -> None:
         self.app = toolfold.app

@@ -1,4 +1,4 @@
-"""The options of a run at the REST door are those of every door: dry run, background, asking."""
+"""The options of a run at the REST API are those of every door: dry run, background, asking."""
 
 import json
 from pathlib import Path

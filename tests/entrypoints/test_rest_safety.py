@@ -1,4 +1,4 @@
-"""Who gets in at the REST door, with what, and what is refused."""
+"""Who gets in at the REST API, with what, and what is refused."""
 
 import json
 import os

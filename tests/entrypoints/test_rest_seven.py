@@ -1,4 +1,4 @@
-"""The REST door in front of seven real catalogues: 504 tools, and what is built in."""
+"""The REST API in front of seven real catalogues: 504 tools, and what is built in."""
 
 import json
 import re

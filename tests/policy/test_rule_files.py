@@ -29,4 +29,4 @@ def test_a_file_that_cannot_be_understood_is_named_once(
     assert said.startswith(f"{path}{fault}")
     assert said.count(str(path)) == 1
     assert ".." not in said.replace(str(path), "")
-    assert "No tool is called until that is mended" in said
+    assert "No tool is called until this is fixed" in said

@@ -118,7 +118,7 @@ def neighbors(name: str, depth: int = 1, limit: int = 50) -> Neighbors:
 
 
 def shortest_path(source: str, target: str) -> GraphPath:
-    """Return how two entities hang together, by as few relations as possible.
+    """Return the path between two entities, by as few relations as possible.
 
     Relations count in both directions. Without a connection the path is empty.
     """

@@ -328,7 +328,7 @@ def consolidate(
     *,
     on_progress: OnProgress | None = None,
 ) -> Consolidated:
-    """Make order in the notes, and return what was found and done.
+    """Tidy up notes, and return what was found and done.
 
     Notes that say the same in the same words become one, which supersedes the others; notes
     near in meaning are linked; the influence of what is old and not used fades; what is poor

@@ -35,7 +35,7 @@ OnItem = Callable[[int], int]
 
 
 class Malformed(Exception):
-    """This is no JSON."""
+    """This is not valid JSON."""
 
 
 class TooMuch(Exception):

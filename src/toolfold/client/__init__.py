@@ -1,1 +1,1 @@
-"""A client of the REST door."""
+"""A client of the REST API."""

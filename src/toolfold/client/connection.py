@@ -1,4 +1,4 @@
-"""Requests to the REST door, their answers, and what is tried again."""
+"""Requests to the REST API, their answers, and what is tried again."""
 
 import http.client
 import json

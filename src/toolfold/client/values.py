@@ -1,4 +1,4 @@
-"""What the REST door answers, typed."""
+"""What the REST API answers, typed."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -281,7 +281,7 @@ class VerbMethods:
         days_back: float | None = None,
         dry_run: bool = False,
     ) -> Consolidated:
-        """Make order in the notes, and return what was found and done.
+        """Tidy up notes, and return what was found and done.
 
         Notes that say the same in the same words become one, which supersedes the others; notes
         near in meaning are linked; the influence of what is old and not used fades; what is poor
@@ -425,7 +425,7 @@ class VerbMethods:
         )
 
     def shortest_path(self, source: str, target: str) -> GraphPath:
-        """Return how two entities hang together, by as few relations as possible.
+        """Return the path between two entities, by as few relations as possible.
 
         Relations count in both directions. Without a connection the path is empty.
         """

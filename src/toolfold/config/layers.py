@@ -141,7 +141,7 @@ def read_overrides(overrides: Mapping[str, object], schema: SettingsSchema) -> L
         except (KeyError, IndexError):
             near = schema.nearest(key)
             hint = f" Did you mean {near!r}?" if near else ""
-            raise ConfigError(f"There is no setting {name!r}.{hint}") from None
+            raise ConfigError(f"{name!r} is not a setting.{hint}") from None
         values[key] = _taken(name, _number(value), kind)
     return Layer(values)
 

@@ -150,7 +150,7 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "consolidate",
-        "Make order in the notes, and return what was found and done",
+        "Tidy up notes, and return what was found and done",
         "memory.consolidate",
         False,
         (

@@ -39,7 +39,7 @@ class CallFacts:
 
     arguments: JsonObject
     count: int = 1
-    """The how manieth call of the tool in its run it is."""
+    """Which call of the tool in its run it is (1, 2, …)."""
     tainted: str = ""
     """Which argument holds what an untrusted upstream answered; empty if none does."""
 

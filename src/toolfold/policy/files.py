@@ -136,7 +136,7 @@ def read_policy(path: Path) -> RuleFile:
 
 def _closed(fault: str) -> ConfigError:
     return ConfigError(
-        f"{fault.rstrip('.')}. No tool is called until that is mended; `toolfold policy` shows "
+        f"{fault.rstrip('.')}. No tool is called until this is fixed; `toolfold policy` shows "
         "what holds."
     )
 

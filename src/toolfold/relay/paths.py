@@ -128,7 +128,7 @@ def _make_private(directory: str) -> None:
     found = os.lstat(directory)
     if not _is_own(found):
         raise NoUsableDirectory(
-            f"{directory}: belongs to somebody else. Remove it, or set TOOLFOLD_HOME."
+            f"{directory}: belongs to another user. Remove it, or set TOOLFOLD_HOME."
         )
     if found.st_mode & 0o077:
         os.chmod(directory, 0o700)

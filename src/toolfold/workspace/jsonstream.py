@@ -203,4 +203,6 @@ class JsonStream:
         return bool(content)
 
     def _malformed(self) -> BadInput:
-        return BadInput(f"The file is no JSON from character {self._passed + self._at:,} on.")
+        return BadInput(
+            f"The file is not valid JSON from character {self._passed + self._at:,} on."
+        )

@@ -171,5 +171,5 @@ def _parsed(line: str, number: int) -> Json:
     try:
         value: Json = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"Line {number:,} is no JSON.") from error
+        raise BadInput(f"Line {number:,} is not valid JSON.") from error
     return value

@@ -277,7 +277,7 @@ async def test_a_file_that_was_cut_is_taken_as_far_as_it_goes_and_said_to_be_cut
     found = await other.take(content[: len(content) // 2])
 
     assert 0 < counts(found)["notes"][0] < 20
-    assert "ends before its end" in repr(found)
+    assert "is truncated" in repr(found)
 
 
 async def test_a_line_of_any_length_is_bounded(world: World) -> None:

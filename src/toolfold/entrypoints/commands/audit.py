@@ -46,8 +46,8 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
         yield f"Something is missing: {shown(gap, max_chars=500)}"
     if verified.pruned or verified.trimmed:
         yield (
-            f"Retention has deleted the rows of {verified.pruned:,} entries, "
-            f"and {verified.trimmed:,} entries before the first one."
+            f"Retention has deleted rows: of entries {verified.pruned:,}, before the first one "
+            f"{verified.trimmed:,}."
         )
     if verified.older:
         older = count(verified.older, "older run")

@@ -72,7 +72,10 @@ def _take_over(reach: DaemonHandle) -> int | None:
     while (lock := take_place(reach)) is None:
         answer = ask_daemon(reach, "status")
         if answer is not None and answer["foreground"]:
-            print("toolfold: another `serve` has the relays; this one: HTTP only", file=sys.stderr)
+            print(
+                "toolfold: another instance serves stdio clients; this one serves HTTP only",
+                file=sys.stderr,
+            )
             return None
         if answer is not None:
             ask_daemon(reach, "stop")

@@ -1,4 +1,4 @@
-"""Everything that is served over HTTP: MCP at `/mcp`, and the REST door."""
+"""Everything that is served over HTTP: MCP at `/mcp`, and the REST API."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -122,7 +122,7 @@ class Keys:
         return key, secret
 
     def revoke(self, named: str, *, now: float) -> Key:
-        """Have a key, by its id or its holder's name, open nothing any more.
+        """Revoke a key, by its id or its holder's name.
 
         Raises:
             NotFound: No valid key is called that, or several are.

@@ -1,1 +1,1 @@
-"""The REST door: every tool in one registry, memory, runs."""
+"""The REST API: every tool in one registry, memory, runs."""

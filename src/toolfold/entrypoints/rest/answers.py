@@ -1,4 +1,4 @@
-"""Values and failures as they leave by the REST door."""
+"""Values and failures as they leave by the REST API."""
 
 import json
 import math

@@ -32,7 +32,7 @@ def read_arguments(
 
     Raises:
         BadInput: They are not those that the operation takes.
-        UnsupportedMedia: The body is no JSON, and says so.
+        UnsupportedMedia: The body is not valid JSON, and says so.
     """
     properties = _properties(operation)
     arguments: JsonObject = {name: _typed(text, properties[name]) for name, text in in_path.items()}

@@ -17,7 +17,7 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Metrics:
-    """What the REST door did since it opened. Labels are of few values: routes, not addresses."""
+    """What the REST API did since it opened. Labels are of few values: routes, not addresses."""
 
     def __init__(self) -> None:
         self._started = time.time()

@@ -1,4 +1,4 @@
-"""The description of the REST door, as OpenAPI has it. Pure."""
+"""The description of the REST API, as OpenAPI has it. Pure."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the REST door offers, as values: routes and their description are made of the same ones."""
+"""What the REST API offers, as values: routes and their description are made of the same ones."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The routes of the REST door."""
+"""The routes of the REST API."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Memory, events, the graph, documents and consolidation, as resources of the REST door."""
+"""Memory, events, the graph, documents and consolidation, as resources of the REST API."""
 
 from dataclasses import replace
 from typing import Any, Final

@@ -28,7 +28,7 @@ def _form(known: int) -> JsonObject:
         "maximum": MAX_APPROVED_CALLS,
         "default": known,
     }
-    approve: JsonObject = {"type": "boolean", "title": "Let it be called", "default": False}
+    approve: JsonObject = {"type": "boolean", "title": "Allow it", "default": False}
     return {
         "type": "object",
         "properties": {"approve": approve, "most": most},

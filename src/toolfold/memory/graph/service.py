@@ -231,7 +231,7 @@ class Graph:
 
     @verb("reads", "GET /graph/path", is_in_memory=False)
     async def shortest_path(self, source: str, target: str) -> GraphPath:
-        """Return how two entities hang together, by as few relations as possible.
+        """Return the path between two entities, by as few relations as possible.
 
         Relations count in both directions. Without a connection the path is empty.
 

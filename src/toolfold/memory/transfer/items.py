@@ -103,7 +103,7 @@ def _own_items(path: Path) -> Generator[Item, None, None]:
         count += 1
         yield Item(number, _own_thing(number, line, value), done)
     if ending != count:
-        reason = "The file ends before its end, or lines are missing: it was not exported whole."
+        reason = "The file is truncated, or lines are missing: it was not exported whole."
         yield Item(0, Fault(0, reason), done)
 
 

@@ -162,7 +162,7 @@ def read_json(payload: bytes, *, nodes: int) -> Any:
     """Return what a hostile payload says, if it has no more parts than `nodes`.
 
     Raises:
-        FrameBreach: It is no JSON, or has too many parts.
+        FrameBreach: It is not valid JSON, or has too many parts.
     """
     if b"\\u" in payload and _HALF_PAIR.search(payload):
         raise FrameBreach("half a pair of surrogates")

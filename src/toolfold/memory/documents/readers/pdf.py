@@ -21,10 +21,10 @@ def read_pdf(content: bytes) -> DocumentContent:
     """Return the text of each page, under the headings of the outline if there is one.
 
     Raises:
-        Unreadable: It is encrypted or damaged, ends before its end, or has no text.
+        Unreadable: It is encrypted or damaged, truncated, or has no text.
     """
     if _END not in content[-_END_BYTES:]:
-        raise Unreadable("It ends before its end: only a part of the file is there.")
+        raise Unreadable("The file is truncated: only a part of it is there.")
     try:
         document = pdfium.PdfDocument(content)
         return _read(document)
