@@ -1,15 +1,13 @@
 """Options of the commands that edit the user's servers."""
 
-import argparse
 from typing import Any
 
-_EXAMPLES = """\
-examples:
-  toolfold add github -- npx -y @modelcontextprotocol/server-github
-  toolfold add linear https://mcp.linear.app/mcp
-  toolfold add openapi https://petstore3.swagger.io/api/v3/openapi.json --name pets
-  toolfold add openapi ./spec.yaml --name shop --dry-run
-"""
+_EXAMPLES = (
+    "toolfold add github -- npx -y @modelcontextprotocol/server-github",
+    "toolfold add linear https://mcp.linear.app/mcp",
+    "toolfold add openapi https://petstore3.swagger.io/api/v3/openapi.json --name pets",
+    "toolfold add openapi ./spec.yaml --name shop --dry-run",
+)
 
 
 def add_servers(commands: Any) -> None:
@@ -17,8 +15,8 @@ def add_servers(commands: Any) -> None:
     add = commands.add_parser(
         "add",
         help="add a server or an API, and try it",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Add a server or an API to your own file, and try it.",
+        examples=_EXAMPLES,
     )
     add.add_argument(
         "words",
@@ -43,6 +41,11 @@ def add_servers(commands: Any) -> None:
     )
     add.add_argument("--dry-run", action="store_true", help="say what it offers, and add nothing")
     add.set_defaults(command="add", module="commands.servers")
-    remove = commands.add_parser("remove", help="remove a server from your own file")
+    remove = commands.add_parser(
+        "remove",
+        help="remove a server from your own file",
+        description="Remove a server from your own file.",
+        examples=("toolfold remove linear",),
+    )
     remove.add_argument("name")
     remove.set_defaults(command="remove", module="commands.servers")

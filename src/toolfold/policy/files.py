@@ -110,7 +110,7 @@ def read_imported(path: Path) -> list[Json]:
     try:
         kept: Json = json.loads(content) if content else {"rules": []}
     except ValueError as error:
-        raise _closed(f"{path} is no JSON: {error}") from error
+        raise _closed(f"{path} is not valid JSON: {error}") from error
     rules = kept.get("rules") if isinstance(kept, dict) else None
     if not isinstance(rules, list):
         raise _closed(f'{path} does not hold {{"rules": [...]}}')
