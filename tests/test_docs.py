@@ -31,7 +31,7 @@ def test_every_command_stands_in_the_documents(command: str) -> None:
 )
 def test_every_setting_is_documented_with_its_default(kind: type) -> None:
     rows = dict(
-        re.findall(r"^\| `(\w+)` \| ([^|]+) \|", read("docs/configuration.md"), re.MULTILINE)
+        re.findall(r"^\| `(\w+)` \| ([^|]+) \| \S", read("docs/configuration.md"), re.MULTILINE)
     )
     words = {None: "none", True: "true", False: "false"}
     for setting in dataclasses.fields(kind):

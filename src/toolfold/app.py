@@ -47,7 +47,7 @@ from toolfold.execution.sessions.parked import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
 from toolfold.execution.trust.approvals import approvals_of
-from toolfold.execution.trust.asked_clients import AskedClients
+from toolfold.execution.trust.asked_clients import CLIENTS_FILE, AskedClients
 from toolfold.execution.trust.client_rules import policy_files
 from toolfold.execution.trust.guard import is_denied
 from toolfold.execution.trust.paused_runs import WaitingRuns
@@ -341,7 +341,7 @@ def _trust(config: Config, vaults: Vaults) -> TrustServices:
     return TrustServices(
         rules=policy_files(config),
         approvals=approvals_of(config),
-        clients=AskedClients(config.directories.state / "clients.json"),
+        clients=AskedClients(config.directories.state / CLIENTS_FILE),
         privacy=PrivacyRules(config, vaults),
         scope=config.namespace,
         on_failure=config.settings.audit.on_failure,

@@ -13,6 +13,7 @@ from toolfold.entrypoints.commands.tools import CachedCatalog
 from toolfold.entrypoints.screen import Cell, Column, print_json, print_line, print_table
 from toolfold.errors import ConfigError, NotFound
 from toolfold.execution.trust.approvals import approvals_of, scope_of
+from toolfold.execution.trust.asked_clients import CLIENTS_FILE, AskedClients
 from toolfold.execution.trust.client_rules import modules_of, policy_files
 from toolfold.execution.trust.guard import facts_of
 from toolfold.jsontypes import Json, JsonObject
@@ -24,6 +25,11 @@ from toolfold.policy.rules import BUILTIN, Rule
 from toolfold.storage.files import make_private, read_file, replace_file
 
 _COLUMNS = (Column("ACTION"), Column("TOOLS", is_wide=True), Column("RULE", is_wide=True))
+_APPROVALS = {
+    "auto": "the built-in rule asks where a local client can ask; HTTP and keys always ask.",
+    "always": "the built-in rule always asks, and the run waits where nobody can be asked.",
+    "never": "the built-in rule asks nobody; your own rules hold.",
+}
 _STYLES = {"allow": "good", "ask": "warn", "deny": "bad"}
 
 
@@ -37,6 +43,10 @@ def policy_show(arguments: Namespace) -> int:
         )
         return 0
     print_table(_COLUMNS, [(_action(each[0]), shown(each[1]), shown(each[2])) for each in found])
+    print(f'approvals = "{config.settings.approvals}": {_APPROVALS[config.settings.approvals]}')
+    names = AskedClients(config.directories.state / CLIENTS_FILE).names()
+    if names:
+        print(f"These clients refuse questions by themselves: {shown(', '.join(names))}.")
     if _is_left(config):
         print("Rules of your client that allow do not hold: `toolfold policy import` adds them.")
     return 0

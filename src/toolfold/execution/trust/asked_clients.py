@@ -10,6 +10,9 @@ from typing import Final
 
 from toolfold.storage.files import replace_file
 
+CLIENTS_FILE: Final = "clients.json"
+"""Its name among the files of state."""
+
 AUTOMATIC_S: Final = 0.25
 """Nobody reads a question and answers it in less."""
 
