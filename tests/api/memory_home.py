@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from relay.conftest import User
 from relay.peer import is_alive, kill, wait_until
+from support import python
 
 WAYS = ("daemon", "own")
 """How a script reaches memory: through the daemon, or into the store itself."""
@@ -35,7 +35,7 @@ class MemoryHome(User):
     ) -> "subprocess.Popen[str]":
         """Start a script in which every warning is an error."""
         return subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", code, *arguments],
+            [python(), "-W", "error", "-c", code, *arguments],
             env=self.environ_for(way),
             cwd=cwd or self.project,
             stdout=subprocess.PIPE,

@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     is_told = any(name.startswith("PYTHON") for name in os.environ)
     is_script = given[:1] != [] and given[0].endswith(".py")
     if is_told or not (is_script or given[:2] == ["-m", "toolfold"]):
-        os.execv(sys.executable, [sys.executable, *arguments])
+        os.execv(sys.executable, [sys.executable if is_told else sys.argv[0], *arguments])
     command = given[:1] if is_script else given[2:3]
     if not command or (command[0] in LIGHT and "--no-daemon" not in given):
         # Under our name, so that the daemon it starts is forked, too.
