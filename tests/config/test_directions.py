@@ -8,7 +8,7 @@ import pytest
 from toolfold.config.layers import ZONE, Setting, SettingKey, Value, dotted, tighten
 from toolfold.config.settings import settings_schema
 
-DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
+DOCS = Path(__file__).parents[2] / "docs" / "policy.md"
 SCHEMA = settings_schema()
 SETTINGS: dict[SettingKey, Setting] = {
     **SCHEMA.settings,

@@ -540,6 +540,25 @@ def test_runs_that_are_too_old_are_pruned_with_all_that_belongs_to_them(path: Pa
     assert counts == [1, 0, 1]
 
 
+def test_a_run_from_the_future_does_not_stop_pruning(path: Path) -> None:
+    now = [0.0]
+    journal = Journal(path, days=30, max_bytes=1 << 40, code_bytes=1000, clock=lambda: now[0])
+    ids = []
+    with journal.opened():
+        for day in (400, 2, 3, 60):  # the clock was far ahead when the first run began
+            now[0] = day * 86_400.0
+            with journal.begin(Origin(), "code") as run:
+                run.end(failure=None, reply="")
+            ids.append(run.id)
+        journal.prune()
+        for gone in ids[:3]:
+            with pytest.raises(NotFound):
+                journal.find(gone)
+        left = journal.find(ids[3])
+
+    assert left.id == ids[3]
+
+
 def test_when_there_is_too_much_the_oldest_runs_go_and_those_of_the_last_hour_stay(
     path: Path,
 ) -> None:

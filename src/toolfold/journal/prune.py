@@ -17,6 +17,8 @@ _UNUSED_LISTINGS: Final = """
     )
 """
 
+_AT_MOST: Final = "SELECT min(began_at) FROM beginnings WHERE number >= ?"
+
 _RUN_KEYS: Final = (*RESUMING, "decisions", "reveals")
 """The tables in which the run is the upper part of the key, and that are short."""
 
@@ -63,6 +65,8 @@ def _prune_runs(
     ).fetchone():
         number, began_at = first
         _sweep(connection, below=number)
+        if began_at > spared:  # or a clock was ahead: none began after those that came later
+            began_at = connection.execute(_AT_MOST, (number,)).fetchone()[0]
         is_too_much = began_at < spared and _used_bytes(connection) > max_bytes
         if began_at >= oldest and not is_too_much:
             return int(number)
