@@ -13,6 +13,7 @@ READING = {"annotations": {"readOnlyHint": True}}
 TEXT = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
 VALUE = {"type": "object", "properties": {"result": {"type": "array", "items": {}}}}
 NUMBER = {"type": "object", "properties": {"result": {"type": "integer"}}}
+NAMED = {"type": "object", "properties": {"rows": {"type": "array"}}}
 PAIR = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
 ID = {"type": "object", "properties": {"id": {"type": "string"}}}
 WRAPPED = {"x-fastmcp-wrap-result": True, "type": "object", "properties": {"result": {}}}
@@ -102,6 +103,7 @@ DECLARED: list[tuple[dict[str, Any], dict[str, Any], Any]] = [
     (VALUE, declared({"result": ["a", "b"]}, "a", "b"), ["a", "b"]),
     (VALUE, declared({"result": []}), []),
     (NUMBER, declared({"result": 5}, "5"), 5),
+    (NAMED, declared({"rows": [1]}, "[1]"), {"rows": [1]}),
     (PAIR, declared({"a": 1, "b": "x"}, '{"a": 1, "b": "x"}'), {"a": 1, "b": "x"}),
     (PAIR, block('{"a": 1, "b": "x"}'), {"a": 1, "b": "x"}),
     (STRING, declared({"result": "[1]"}, "[1]"), "[1]"),

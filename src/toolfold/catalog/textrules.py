@@ -95,12 +95,14 @@ def kind_of(text: str) -> Kind:
 
 
 def only_property(schema: JsonObject | None) -> tuple[str, Json] | None:
-    """Return the property of an object that can have no other, with what is declared of it."""
+    """Return the property of an object that may only be wrapped in it, with its declaration."""
     properties = schema.get("properties") if schema else None
     if not isinstance(properties, dict) or len(properties) != 1:
         return None
     ((name, declared),) = properties.items()
-    return str(name), declared
+    # What has a name of its own, such as `entities`, is more than a wrapper, unless it is text.
+    is_wrapper = name in _WRAPPERS or is_declared_text(declared)
+    return (str(name), declared) if is_wrapper else None
 
 
 def unwrapped_property(schema: JsonObject | None, rule: TextRule) -> tuple[str, Json] | None:
