@@ -52,8 +52,8 @@ check: setup ## format, lint, types, layers
 	@echo "check: path"; $(PY) scripts/rooms.py check
 
 # In this order; the first writes what is committed.
-BENCHES := run start sandbox skills sessions audit ledger rest hooks discovery tokens catalog locomo \
-	memory_scale graph consolidation documents privacy memory_peer memory_tokens
+BENCHES := run start sandbox skills sessions audit ledger rest hooks discovery tokens catalog \
+	locomo beam longmemeval memory_scale graph consolidation documents privacy memory_peer memory_tokens
 
 bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## measure all there is, and write the ratios that are committed
 	@missed=; for name in $(BENCHES); do \
