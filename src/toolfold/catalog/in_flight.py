@@ -81,7 +81,7 @@ class InFlightRequests:
                 "is about cannot be told. Call again alone."
             )
         try:
-            question = _read_question(self._server, params)
+            question = read_question(self._server, params)
             with flight.clock.paused(), anyio.CancelScope() as asking:
                 flight.asking.append(asking)
                 return _as_result(await (flight.ask or refuse)(question))
@@ -134,7 +134,7 @@ class InFlightRequests:
                     f"{self._server} asks for {request.method}, which is not passed on: "
                     "only questions to the user are."
                 )
-            question = _read_question(self._server, request.params)
+            question = read_question(self._server, request.params)
             replies[key] = _as_result(await (ask or refuse)(question))
         return replies
 
@@ -147,7 +147,7 @@ class InFlightRequests:
         except ValidationError:
             raise error from None
         for page in pages:
-            reply = await (ask or refuse)(_read_question(self._server, page))
+            reply = await (ask or refuse)(read_question(self._server, page))
             if reply.action != "accept":
                 raise error
 
@@ -181,22 +181,36 @@ def _refusal(message: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
 
-def _read_question(asker: str, params: types.ElicitRequestParams) -> Question:
+def read_question(asker: str, params: types.ElicitRequestParams) -> Question:
     """Take over a question from a server.
 
     Raises:
         QuestionRefused: It is larger than a person could answer.
     """
-    message = params.message[:_MAX_MESSAGE_CHARS]
+    message = _plain(params.message[:_MAX_MESSAGE_CHARS])
     if isinstance(params, types.ElicitRequestURLParams):
         if len(params.url) > _MAX_URL_CHARS:
             raise QuestionRefused(f"{asker} asks the user to open a URL that is too long.")
         return Question(
-            asker=asker, message=message, url=params.url, elicitation_id=params.elicitation_id
+            asker=asker,
+            message=message,
+            url=_plain(params.url),
+            elicitation_id=params.elicitation_id,
         )
     if len(json.dumps(params.requested_schema)) > _MAX_SCHEMA_CHARS:
         raise QuestionRefused(f"{asker} asks the user to fill in a form that is too large.")
-    return Question(asker=asker, message=message, schema=params.requested_schema)
+    return Question(asker=asker, message=message, schema=_plain(params.requested_schema))
+
+
+def _plain(value: Any) -> Any:
+    """Return what a server says without what could steer the terminal of whoever reads it."""
+    if isinstance(value, str):
+        return "".join(each for each in value if each.isprintable() or each in "\n\t")
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    return value
 
 
 def _as_result(reply: Reply) -> types.ElicitResult:
