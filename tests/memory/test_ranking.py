@@ -245,7 +245,7 @@ def test_a_hit_says_in_one_line_why_it_ranks_where_it_does() -> None:
     assert [hit.explain() for hit in hits] == snapshot(
         [
             "0.92 = (words 0.24 #2 in its neighbours + meaning 0.68 #1) x time 1.00 x quality 1.00",
-            "0.58 = (words 0.32 #1 + meaning 0.34) x time 0.97 x quality 0.90",
+            "0.59 = (words 0.32 #1 + meaning 0.34) x time 0.99 x quality 0.90",
             "0.27 = (words 0.00 + meaning 0.34 #2) x time 1.00 x quality 0.80",
         ]
     )

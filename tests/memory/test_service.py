@@ -252,3 +252,19 @@ async def test_times_are_taken_with_and_without_a_zone(memory: Memory, clock: Cl
     local = datetime(2026, 1, 2)  # noqa: DTZ001
     name = await memory.store("local", created=local + timedelta(days=0))
     assert (await memory.get(name)).created == local.timestamp()
+
+
+async def test_history_shows_what_held_before_and_until_when(memory: Memory) -> None:
+    first = await memory.store("The API listens on port 8080", created=1_000)
+    second = await memory.store("The API listens on port 8081", created=2_000, supersedes=first)
+    third = await memory.store("The API listens on port 9000", created=3_000, supersedes=second)
+
+    told = await memory.history(third)
+
+    assert [note.content[-4:] for note in told] == ["8080", "8081", "9000"]
+    assert [note.deleted is None for note in told] == [False, False, True]
+    assert [note.content[-4:] for note in await memory.history(third, limit=2)] == ["8081", "9000"]
+    found = await memory.search("Which port does the API listen on?")
+    assert [note.hash for note in found.memories] == [third]
+    await memory.purge(first)
+    assert [note.content[-4:] for note in await memory.history(third)] == ["8081", "9000"]

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import tzinfo
 from typing import Final
 
-from toolfold.errors import BadInput, StoreError
+from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.jsontypes import Json
 from toolfold.memory.drafts import StoreInput, make_change, make_draft, make_drafts
 from toolfold.memory.finder import Finder, SearchRequest
@@ -291,12 +292,31 @@ class Memory:
     async def history(self, hash: str, limit: int = DEFAULT_PAGE) -> tuple[Note, ...]:
         """Return the last versions of a note, oldest first; the last is how it is now.
 
+        Notes that it supersedes come before it, with theirs: each held from `created` until
+        `deleted`. What was purged is left out.
+
         Raises:
             NotFound: There is none, or there are several.
         """
         prefix, limit = check_prefix(hash), check_limit(limit)
         versions = await self._store.history(self._namespace, prefix)
+        versions = [*await self._superseded(versions[-1], limit), *versions]
         return tuple(versions[max(0, len(versions) - limit) :])
+
+    async def _superseded(self, note: Note, limit: int) -> list[Note]:
+        """Return what a note supersedes, directly or not, oldest first; about `limit` at most."""
+        found: list[Note] = []
+        seen = {note.hash}
+        todo = [link.hash for link in note.links if link.kind == "supersedes"]
+        while todo and len(found) < limit:
+            if (each := todo.pop(0)) in seen:
+                continue
+            seen.add(each)
+            with suppress(NotFound):
+                versions = await self._store.history(self._namespace, each)
+                found += versions
+                todo += [link.hash for link in versions[-1].links if link.kind == "supersedes"]
+        return sorted(found, key=lambda version: (version.created, version.version))
 
     @verb("changes", "PATCH /memory/notes/{hash}", wrap="hash", is_tool=True)
     async def update(

@@ -3,7 +3,7 @@
 The score of a note, from 0 to 1, is its match times two influences:
 
     match     a third words, two thirds meaning, each as a share of the best there is
-    time      from 1 for a note of this moment towards 0.95 for an old one
+    time      from 1 for a note of this moment towards 0.99 for an old one
     quality   from 1 for the best to 0.8 for the worst
 
 The influences decide among notes that match about equally well: even together they never lift one
@@ -49,8 +49,9 @@ class _Fading:
         return 1 - self.width * distance_s / (self.half_s + distance_s)
 
 
-# What is newer is more often still so; months make the difference.
-_RECENCY = _Fading(0.05, 30 * _DAY_S)
+# What is newer is more often still so; months make the difference. More would cost recall where a
+# history is long.
+_RECENCY = _Fading(0.01, 30 * _DAY_S)
 # Things are told on the day or soon after, so days make the difference.
 _NAMED_TIME = _Fading(0.3, 7 * _DAY_S)
 
