@@ -15,7 +15,7 @@ from toolfold.config.servers import ServerFault
 from toolfold.entrypoints.commands.probe import probe_relay
 from toolfold.entrypoints.install.drift import drift
 from toolfold.entrypoints.install.found import found_clients, next_command
-from toolfold.entrypoints.screen import Cell, count, print_json, print_line
+from toolfold.entrypoints.screen import Cell, count, print_json, print_line, working
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.policy.files import PolicyFiles
 from toolfold.sandbox.sandbox import GuestCall, Program
@@ -104,7 +104,8 @@ def examine_configuration(config: Config, findings: Findings) -> None:
 
 def examine_relay(options: Sequence[str], findings: Findings) -> None:
     """Try what clients start."""
-    works, detail = probe_relay(options)
+    with working("reaching the daemon"):
+        works, detail = probe_relay(options)
     findings.add("ok" if works else "FAILED", "daemon", detail)
 
 

@@ -27,7 +27,7 @@ from toolfold.entrypoints.commands.options import (
 from toolfold.entrypoints.commands.trust import trust_project
 from toolfold.entrypoints.mcp.memory import serve_memory
 from toolfold.entrypoints.mcp.server import serve_stdio
-from toolfold.entrypoints.screen import Cell, is_terminal, print_json, print_line, working
+from toolfold.entrypoints.screen import Cell, is_terminal, print_json, print_line
 from toolfold.entrypoints.terminal import read_file, remote_terminal
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.execution.background import BackgroundRun
@@ -171,12 +171,10 @@ def doctor(arguments: Namespace) -> int:
     config = config_of(arguments)
     findings = examination.Findings(is_quiet=arguments.json)
     examination.examine_configuration(config, findings)
-    with working("reaching the daemon"):
-        examination.examine_relay(written_options(arguments), findings)
+    examination.examine_relay(written_options(arguments), findings)
 
     async def action(app: App) -> int:
-        with working("connecting to servers"):
-            await examination.examine(app, findings)
+        await examination.examine(app, findings)
         return 0
 
     return with_app(config, action) or findings.finish()
