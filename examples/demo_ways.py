@@ -130,20 +130,10 @@ class Code:
 def _read(result: CallToolResult) -> str:
     """Return what Claude Code puts before the model: structured content where there is some."""
     structured = result.structured_content
-    text = "\n".join(block.text for block in result.content if block.type == "text")
     if structured is None:
-        return text
-    # A value that is no object comes wrapped. Not counting that is in favour of direct calls.
-    values = list(structured.values())
-    is_wrapped = structured.keys() == {"result"} or (len(values) == 1 and _says(text, values[0]))
-    return _compact(values[0] if is_wrapped else structured)
-
-
-def _says(text: str, value: Any) -> bool:
-    try:
-        return bool(json.loads(text) == value)
-    except ValueError:
-        return text == value
+        return "\n".join(block.text for block in result.content if block.type == "text")
+    # What is no object comes wrapped; not to count that is in favour of direct calls.
+    return _compact(structured["result"] if structured.keys() == {"result"} else structured)
 
 
 def _compact(value: Any) -> str:
