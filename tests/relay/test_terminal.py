@@ -108,6 +108,17 @@ def test_a_command_is_as_it_would_be_alone(
     assert len(place.daemons) == 1
 
 
+def test_what_is_printed_may_be_longer_than_a_line_of_the_wire(place: User) -> None:
+    """JSON writes each of these characters as six."""
+    done = place.toolfold(
+        *("run", "--set", "limits.output_bytes=60000000", "--set", "limits.reply_chars=20000000"),
+        *("-c", "print('ä' * 12_000_000)"),
+    )
+
+    assert done.returncode == 0, done.stderr[:1000]
+    assert done.stdout.strip() == "ä" * 12_000_000
+
+
 def test_the_callers_directory_and_environment_count(place: User, tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(
         json.dumps({"mcpServers": {"own": place.world(env={"MARK": "${OWN_MARK}"})}})

@@ -3,7 +3,7 @@
 import base64
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Final, TypeVar
@@ -31,11 +31,13 @@ from toolfold.memory.memories import RequestContext
 from toolfold.relay.wire import decode, encode
 
 _T = TypeVar("_T")
+_Content = TypeVar("_Content", str, bytes)
 _log = logging.getLogger(__name__)
 
 _MAX_COMMANDS: Final = 200
 _MAX_HELD: Final = 8_192
 _MAX_UNSENT: Final = 64
+_MAX_PIECE: Final = 1_000_000
 _INTERRUPTED: Final = 130
 _FAILED: Final = 1
 
@@ -99,6 +101,12 @@ async def _as_json(value: Awaitable[Any]) -> Any:
     return as_json(await value)
 
 
+def _pieces(content: _Content) -> Iterator[_Content]:
+    """Cut what is printed into parts of which each fits into a line."""
+    for start in range(0, len(content), _MAX_PIECE):
+        yield content[start : start + _MAX_PIECE]
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class SocketTerminal:
     """A terminal at the other end of a connection. Its methods may be called from any thread."""
@@ -131,7 +139,8 @@ class SocketTerminal:
         """Print; without content, what was held back is sent."""
         if isinstance(content, bytes):
             self._flush(name)
-            self._post({name: base64.b64encode(content).decode(), "is_base64": True})
+            for piece in _pieces(content):
+                self._post({name: base64.b64encode(piece).decode(), "is_base64": True})
             return
         held = self._held[name]
         held.append(content)
@@ -142,8 +151,8 @@ class SocketTerminal:
     def _flush(self, name: StreamName) -> None:
         text = "".join(self._held[name])
         self._held[name].clear()
-        if text:
-            self._post({name: text})
+        for piece in _pieces(text):
+            self._post({name: piece})
 
     def _post(self, message: dict[str, Any]) -> None:
         """Send in order. Who is not the event loop waits while too much is unsent."""
@@ -287,8 +296,7 @@ class SocketTerminal:
     async def finish(self, status: int) -> None:
         """Say how the command ended, after all that it printed."""
         for name in self._held:
-            text = "".join(self._held[name])
-            if text:
-                self._put({name: text})
+            for piece in _pieces("".join(self._held[name])):
+                self._put({name: piece})
         unsent, self._unsent = self._unsent, []
         await self.lines.send(b"".join([*unsent, encode({"status": status})]))
