@@ -84,7 +84,7 @@ def test_a_terminal_and_a_client_share_one_server(place: User) -> None:
         (("memory", "search", "typed"), "", 0, "a note that was typed: ä", ""),
         (("tools", "search", "double", "a", "number"), "", 0, "world.double(number", ""),
         (("policy", "check", "world.double"), "", 0, "world.double: allow", ""),
-        (("savings",), "", 0, "runs", ""),
+        (("savings",), "", 0, "run", ""),
     ],
 )
 def test_a_command_is_as_it_would_be_alone(
