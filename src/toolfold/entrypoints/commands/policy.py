@@ -1,6 +1,7 @@
 """`toolfold policy`: which rules there are, which decides, and rules about single tools."""
 
 import json
+import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -71,6 +72,7 @@ def _rules(config: Config) -> Iterator[tuple[str, str, str]]:
 def _parts(rule: Rule) -> tuple[str, str, str]:
     action = rule.action.name.lower()
     text = str(rule).removeprefix(f"{rule.origin}: ").removeprefix(f"{action} ")
+    text = re.sub(r"that is (\w+): yes", r"marked \1 by its server", text)
     return action, text, rule.origin
 
 
