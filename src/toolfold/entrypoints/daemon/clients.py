@@ -1,7 +1,7 @@
 """The clients of a daemon."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 
 from toolfold.entrypoints.mcp.lines import InFlight
+
+Wait = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True, eq=False)
@@ -61,18 +63,26 @@ class ConnectedClients:
             self._count(-1)
 
     @asynccontextmanager
-    async def served(self, client: ConnectedClient) -> AsyncIterator[None]:
-        """Serve a client in this context. When we drain, it is let go once it waits for nothing."""
+    async def served(
+        self, client: ConnectedClient, *, outdated: Wait | None = None
+    ) -> AsyncIterator[None]:
+        """Serve a client in this context.
 
-        async def let_go() -> None:
-            await self.is_draining.wait()
+        When we drain, or `outdated` returns, it is let go once it waits for nothing; its relay
+        connects again.
+        """
+
+        async def let_go(wait: Wait) -> None:
+            await wait()
             await client.in_flight.none()
             tasks.cancel_scope.cancel()
 
         self._clients.add(client)
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(let_go)
+                tasks.start_soon(let_go, self.is_draining.wait)
+                if outdated is not None:
+                    tasks.start_soon(let_go, outdated)
                 yield
                 tasks.cancel_scope.cancel()
         finally:

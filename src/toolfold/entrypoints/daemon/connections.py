@@ -19,12 +19,13 @@ from mcp.server import Server
 from toolfold import __version__
 from toolfold.app import App, SharedResources
 from toolfold.config.caller import CommandCaller
-from toolfold.config.config import Config
+from toolfold.config.config import Config, deciding_files
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.client_context import ClientContext
-from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients
+from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients, Wait
 from toolfold.entrypoints.daemon.commands import CommandServer
 from toolfold.entrypoints.daemon.hooks import HookServer
+from toolfold.entrypoints.daemon.reload import until_changed
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
@@ -151,6 +152,23 @@ class ConnectionServer:
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
         ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
+        outdated = partial(
+            until_changed,
+            config,
+            deciding_files(config, context.cwd, hello["config"]),
+            partial(context.config, reply["environ"]),
+        )
+        await self._serve(config, client, lines, hello, ready, outdated)
+
+    async def _serve(  # what was found out of a client
+        self,
+        config: Config,
+        client: ConnectedClient,
+        lines: LineStream,
+        hello: dict[str, Any],
+        ready: bytes,
+        outdated: Wait,
+    ) -> None:
         match hello["kind"]:
             case "verbs":
                 await lines.send(ready)
@@ -164,7 +182,7 @@ class ConnectionServer:
             case _:
                 async with self._apps.enter(config) as app:
                     await lines.send(ready)
-                    await self._serve_code(app, client, lines, hello)
+                    await self._serve_code(app, client, lines, hello, outdated)
 
     async def _serve_command(
         self,
@@ -184,16 +202,29 @@ class ConnectionServer:
             await self._commands.serve(caller, lines, client.in_flight, client=client.id)
 
     async def _serve_code(
-        self, app: App, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
+        self,
+        app: App,
+        client: ConnectedClient,
+        lines: LineStream,
+        hello: dict[str, Any],
+        outdated: Wait,
     ) -> None:
+        is_outdated = False
+
+        async def note_when_outdated() -> None:
+            nonlocal is_outdated
+            await outdated()
+            is_outdated = True
+
         make = partial(make_server, app)
         # Also if this client leaves at once.
         self._background.start_soon(save_manifest, app.config, make, hello)
         server = make(client=client.id, session=client.id)
         try:
-            await self._serve_mcp(server, client, lines)
+            await self._serve_mcp(server, client, lines, outdated=note_when_outdated)
         finally:
-            self._shared.background_runs.leave(client.id)
+            if not is_outdated:  # else it comes back at once, and asks what became of its runs
+                self._shared.background_runs.leave(client.id)
 
     async def _serve_memory(
         self, config: Config, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
@@ -210,8 +241,9 @@ class ConnectionServer:
         lines: LineStream,
         *,
         call: CallTool | None = None,
+        outdated: Wait | None = None,
     ) -> None:
-        async with self._clients.served(client):
+        async with self._clients.served(client, outdated=outdated):
             await serve_lines(server, lines, client.in_flight, call=call)
 
     async def _serve_verbs(
