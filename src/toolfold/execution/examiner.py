@@ -75,7 +75,8 @@ class Examiner:
         plan, tiers = bound.used_by(linked.plan).known_to(with_added(linked.plan)), self._tiers
         prelude = self._prelude(linked, bound)
         verdict = await self._checker.check(plan.source, prelude=prelude)
-        found = verdict.diagnostics
+        # What stands before the program is ours: a session may have imported a server that is gone.
+        found = tuple(each for each in verdict.diagnostics if each.line > 0)
         misused = review_calls(linked, found)
         if not needs_cpython and tiers.choose(plan, self._catalog.spellings) == "monty":
             findings = review(plan, found, self._catalog) + misused
