@@ -35,3 +35,13 @@ def test_a_broken_edit_keeps_the_last_good_state(user: User) -> None:
     user.configure(other=user.world())
     wait_until(lambda: "other:" in peer.run(SERVERS), "the mended file counts")
     assert "world:" not in peer.run(SERVERS)
+
+
+def test_a_run_under_way_keeps_what_it_began_with(user: User) -> None:
+    peer = user.connect()
+    peer.run("1")
+    code = "import time, world; time.sleep(2); print('still', len(str(world.where())))"
+    under_way = peer.begin(code)
+    user.configure(other=user.world())
+    assert peer.answer_to(under_way)["result"]["content"][0]["text"].startswith("still ")
+    wait_until(lambda: "other:" in peer.run(SERVERS), "the next run has the new server")
