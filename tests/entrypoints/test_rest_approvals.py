@@ -134,7 +134,7 @@ async def test_after_a_restart_exactly_what_is_left_is_done(opened: Any, updates
         first = await rest.decide(frozen["run_id"], most=20)
     async with opened() as rest:
         [waiting] = await rest.pending()
-        answer = await rest.decide(waiting["run"])
+        answer = await rest.decide(waiting["run"], most=100)
 
     assert first.json()["result"]["error"]["kind"] == "approval"
     assert waiting["arguments"] == '{"id": 20, "value": "gone"}'
