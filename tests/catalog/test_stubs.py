@@ -146,9 +146,59 @@ def test_a_search_hit_is_one_line() -> None:
         "github.create_issue(owner, title, body=…, labels=…, perPage=…, state=…)"
     )
     assert brief(tool) == snapshot(
-        "github.create_issue(owner: str, title: str, *, body: str, labels: list[dict], perPage:"
-        " int, …) -> dict: Open a new issue in a repository."
+        "github.create_issue(owner: str, title: str, *, body: str = None, labels: "
+        "list[{name, color?}] = None, …) -> {url, @id?}: Open a new issue in a repository."
     )
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "number"}, "float = None"),
+        ({"type": "integer", "default": 10}, "int = 10"),
+        ({"type": "boolean", "default": False}, "bool = False"),
+        ({"type": "string", "default": ""}, "str = ''"),
+        ({"type": "string", "default": "a default of many words"}, "str = None"),
+        ({"type": "array", "items": {"type": "string"}, "default": []}, "list[str] = []"),
+        ({"enum": ["asc", "desc"], "default": "asc"}, "'asc'|'desc' = 'asc'"),
+        ({"type": "integer", "description": "How many (default: 25)."}, "int = 25"),
+        ({"type": "integer", "description": "How many. Defaults to 25."}, "int = 25"),
+        ({"type": "number", "description": "Factor, default is 0.5"}, "float = 0.5"),
+        ({"type": ["boolean", "null"], "description": "Default: true"}, "bool = True"),
+        ({"type": "string", "description": 'Unit, default "km"'}, "str = 'km'"),
+        ({"type": "integer", "description": "Defaults to 2.5 GB"}, "int = None"),
+        ({"type": "string", "description": "Defaults to 7 days ago"}, "str = None"),
+        ({"type": "integer", "description": "The default 10x zoom"}, "int = None"),
+        (True, "Any = None"),
+    ],
+)
+def test_an_optional_parameter_shows_its_default_in_a_hit(schema: Any, expected: str) -> None:
+    assert brief(tool_with({"properties": {"x": schema}})) == f"files.save(*, x: {expected})"
+
+
+@pytest.mark.parametrize(
+    ("keys", "required", "expected"),
+    [
+        (["entityName", "contents"], ["entityName", "contents"], "{entityName, contents}"),
+        (["from", "to"], ["from"], "{from, to?}"),
+        (["a", "b"], None, "{a, b}"),
+        (["a", "b", "c", "d", "e"], [], "dict"),
+        (["a, b"], [], "dict"),
+        (["k" * 41], [], "dict"),
+    ],
+)
+def test_objects_of_few_keys_show_them_in_a_hit(
+    keys: list[str], required: list[str] | None, expected: str
+) -> None:
+    item: Any = {"type": "object", "properties": {key: {"type": "string"} for key in keys}}
+    if required is not None:
+        item["required"] = required
+    of_one = tool_with({"properties": {"x": {"$ref": "#/$defs/i"}}, "required": ["x"],
+                        "$defs": {"i": item}})  # fmt: skip
+    of_many = tool_with({"properties": {"x": {"type": "array", "items": item}}, "required": ["x"]})
+
+    assert brief(of_one) == f"files.save(x: {expected})"
+    assert brief(of_many) == f"files.save(x: list[{expected}])"
 
 
 @pytest.mark.parametrize(

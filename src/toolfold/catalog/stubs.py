@@ -45,10 +45,12 @@ _MAX_KEYS = 60
 _MAX_KEY_CHARS = 100
 _MAX_LITERAL_CHARS = 600
 
-_MAX_CALL_CHARS = 100
+_MAX_CALL_CHARS = 110
 _MAX_BRIEF_CHARS = 183
 _MAX_SENTENCE_CHARS = 100
 _MAX_NAMED_CHARS = 40
+_MAX_SHOWN_KEYS = 4
+_MAX_SHOWN_DEFAULT_CHARS = 16
 _MAX_SUMMARY_CHARS = 300
 _MAX_NOTE_CHARS = 90
 _MAX_DEFAULT_CHARS = 30
@@ -66,6 +68,12 @@ _ARGUMENT = re.compile(
 
 _QUOTED_VALUE = re.compile(r"(?<!\w)['\"`]([\w.-]{1,20})['\"`]")
 _ONE_OF = re.compile(r"\bone of\b|\beither\b|\bor\b|\boptions?\b|\ballowed\b", re.IGNORECASE)
+_SAID_DEFAULT = re.compile(
+    r"\bdefaults?(?: value)?(?: is| to|:| =)? *[`(]?"
+    r"(?P<value>'[\w ./-]*'|\"[\w ./-]*\"|-?\d+(?:\.\d+)?(?![\w.]*\w)|true\b|false\b)",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"[\w$@.-]+")
 _FORMAT = re.compile(r"\bYYYY-MM-DD(?:THH:MM(?::SS)?Z?)?|\bHH:MM(?::SS)?\b")
 
 # The members of a union in order: each as it is written, with its type if it is a literal.
@@ -81,8 +89,8 @@ def signature(tool: Tool) -> str:
 def brief(tool: Tool, *, returns: str | None = None) -> str:
     """Return a typed signature and the first sentence of the description, both shortened.
 
-    `shop.read_query(query: str) -> list[dict]: Run a SELECT.` Optional parameters stand after `*`;
-    those that are filled in are left out.
+    `git.git_log(repo_path: str, *, max_count: int = 10) -> str: Shows the log.` Parameters that are
+    filled in are left out. Objects of few keys show them: `list[{name, kind?}]`.
     """
     result = returns or short_result(tool)
     is_shown = result is not None and len(result) <= _MAX_NAMED_CHARS
@@ -100,7 +108,7 @@ def short_result(tool: Tool) -> str | None:
         return None
     only = unwrapped_property(schema, OPEN)
     declared = wrapped_result(schema) or (only[1] if only else schema)
-    return _short_type(_Types(schema, _Classes(), is_loose=True).text(declared, "Result"))
+    return _short_type(declared, "Result", _Types(schema, _Classes(), is_loose=True))
 
 
 def _short_call(tool: Tool) -> str:
@@ -112,7 +120,7 @@ def _short_call(tool: Tool) -> str:
     texts: list[str] = []
     room = _MAX_CALL_CHARS - len(tool.path)
     for each in (*by_position, *([None] if by_name else []), *by_name):
-        text = "*" if each is None else f"{each.identifier}: {_short_parameter(each, types)}"
+        text = "*" if each is None else _short_parameter(each, types)
         if len(", ".join([*texts, text])) > room:
             texts.append("…")
             break
@@ -121,13 +129,37 @@ def _short_call(tool: Tool) -> str:
 
 
 def _short_parameter(parameter: Parameter, types: "_Types") -> str:
-    schema = parameter.schema
-    text = _short_type(types.text(schema, parameter.name))
+    type_ = _short_type(parameter.schema, parameter.name, types)
+    named = _named_values(_said(parameter.schema)) if type_ == "str" else None
+    text = f"{parameter.identifier}: {named or type_}"
+    return text if parameter.required else f"{text} = {_short_default(parameter.schema, type_)}"
+
+
+def _short_default(schema: Json, type_: str) -> str:
+    """Return the default that a schema or its description states, if it is short; else None."""
+    if not isinstance(schema, dict):
+        return "None"
+    if "default" in schema:
+        written = repr(schema["default"])
+        is_shown = len(written) <= _MAX_SHOWN_DEFAULT_CHARS and written.isprintable()
+        return written if is_shown else "None"
+    found = _SAID_DEFAULT.search(_said(schema))
+    return _written_default(found["value"], type_) if found else "None"
+
+
+def _written_default(said: str, type_: str) -> str:
+    """Write a default that a description names as Python does, if it is of the type declared."""
+    if said.lower() in {"true", "false"}:
+        return said.capitalize() if type_ == "bool" else "None"
+    if said[0] in "'\"":
+        is_shown = type_ == "str" and len(said) <= _MAX_SHOWN_DEFAULT_CHARS
+        return repr(said[1:-1]) if is_shown else "None"
+    return said if type_ == "float" or (type_ == "int" and "." not in said) else "None"
+
+
+def _said(schema: Json) -> str:
     said = schema.get("description") if isinstance(schema, dict) else None
-    if text != "str" or not isinstance(said, str):
-        return text
-    named = _named_values(said[: _MAX_NOTE_CHARS * 2])
-    return named or text
+    return said[: _MAX_NOTE_CHARS * 2] if isinstance(said, str) else ""
 
 
 def _named_values(said: str) -> str | None:
@@ -140,12 +172,33 @@ def _named_values(said: str) -> str | None:
     return f"'{found[0]}'" if found else None
 
 
-def _short_type(text: str) -> str:
-    text = text.removesuffix(" | None").replace("dict[str, Any]", "dict").replace("[Any]", "")
+def _short_type(schema: Json, hint: str, types: "_Types") -> str:
+    text = types.text(schema, hint).removesuffix(" | None")
+    text = text.replace("dict[str, Any]", "dict").replace("[Any]", "")
+    if text == "dict":
+        return _shown_keys(schema, types.root) or text
+    if text == "list[dict]":
+        whole = merged(schema, types.root)
+        keys = _shown_keys(whole.get("items"), types.root) if isinstance(whole, dict) else None
+        return f"list[{keys}]" if keys else text
     if text.startswith("Literal["):
         literals = text.removeprefix("Literal[").removesuffix("]").replace(", ", "|")
         return literals if len(literals) <= _MAX_NAMED_CHARS else "str"
     return text
+
+
+def _shown_keys(schema: Json, root: JsonObject) -> str | None:
+    """Return the keys of an object that has few: `{name, kind?}`; None for any other schema."""
+    whole = merged(schema, root)
+    properties = whole.get("properties") if isinstance(whole, dict) else None
+    if not isinstance(whole, dict) or not isinstance(properties, dict):
+        return None
+    if not 0 < len(properties) <= _MAX_SHOWN_KEYS or not all(map(_KEY.fullmatch, properties)):
+        return None
+    required = whole.get("required")
+    needed = required if isinstance(required, list) else list(properties)
+    text = f"{{{', '.join(key if key in needed else f'{key}?' for key in properties)}}}"
+    return text if len(text) <= _MAX_NAMED_CHARS else None
 
 
 def sentence(tool: Tool, *, max_chars: int = _MAX_SENTENCE_CHARS) -> str:
