@@ -222,6 +222,12 @@ class Catalog:
             return None
         return self._upstreams[tool.server].shapes.line(tool.listed.name)
 
+    def may_fail_silently(self, tool: Tool) -> bool:
+        """Whether a tool was seen to answer with the text of an error, and not to say so."""
+        if tool.is_built_in:
+            return False
+        return self._upstreams[tool.server].shapes.rule(tool.listed).may_fail
+
     def _returns(self, tool: Tool) -> str | None:
         """Return what a tool is known to return beyond what is declared, as a plain type."""
         if tool.is_built_in:
@@ -230,7 +236,7 @@ class Catalog:
         rule = shapes.rule(tool.listed)
         if tool.listed.output_schema is not None:
             return "dict" if rule.unwraps is False else None
-        return "str" if rule.is_text else shapes.short(tool.listed.name)
+        return shapes.short(tool.listed.name) or ("str" if rule.is_text else None)
 
     def _noted(self, tool: Tool) -> str | None:
         """Say what code must know of a tool's answers that its declaration does not say."""
@@ -239,7 +245,7 @@ class Catalog:
         shapes = self._upstreams[tool.server].shapes
         rule, seen = shapes.rule(tool.listed), shapes.line(tool.listed.name)
         notes = []
-        if tool.listed.output_schema is None and rule.is_text:
+        if tool.listed.output_schema is None and rule.is_text and seen in {None, "str"}:
             notes.append("returns text")
         elif tool.listed.output_schema is None and seen:
             notes.append(f"seen to return {seen}")

@@ -1,15 +1,19 @@
 """What tools were seen to return, kept on disk by the hash of their server's configuration.
 
 Of each tool that is the shape of its answers, and the rule by which their texts are values. Both
-hold while the tool is defined as it was.
+hold while the tool is defined as it was. Of tools of some public servers both are known before they
+were ever called: the package carries them.
 """
 
 import json
 import logging
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from toolfold.catalog import textrules
 from toolfold.catalog.listing import write_whole
@@ -23,6 +27,9 @@ _log = logging.getLogger(__name__)
 
 _WELL_KNOWN: Final = 20
 _EVERY: Final = 25
+
+SHIPPED: Final = Path(__file__).parents[1] / "assets" / "tool_shapes.json"
+"""What tools return that are defined just so; `scripts/record_shapes.py` writes it."""
 
 
 class ObservedShapes:
@@ -62,6 +69,14 @@ class ObservedShapes:
             self._rules.pop(tool.name, None)
             self._shapes.pop(tool.name, None)
             self._is_changed = True
+        if tool.name not in self._rules and tool.name not in self._shapes:
+            self._take(tool.name, _shipped().get(f"{tool.name} {digest}", {}))
+
+    def _take(self, tool: str, entry: Mapping[str, Any]) -> None:
+        if "shape" in entry:
+            self._shapes[tool] = from_json(entry["shape"])
+        if "rule" in entry:
+            self._rules[tool] = textrules.from_json(entry["rule"])
 
     def observe(self, tool: str, value: Json) -> None:
         """Learn from a result. Of a tool that is well known, only some are looked at."""
@@ -89,11 +104,15 @@ class ObservedShapes:
         if not self._is_changed:
             return
         self._is_changed = False
-        entries = {tool: self._entry(tool) for tool in {*self._shapes, *self._rules}}
+        others = ObservedShapes(self._path)  # who shares the file may have learned more meanwhile
+        entries = others._entries() | self._entries()
         try:
             write_whole(self._path, json.dumps(entries))
         except StoreError as error:
             _log.warning("%s", error)
+
+    def _entries(self) -> dict[str, JsonObject]:
+        return {tool: self._entry(tool) for tool in {*self._shapes, *self._rules}}
 
     def _entry(self, tool: str) -> JsonObject:
         shape, rule = self._shapes.get(tool), self._rules.get(tool)
@@ -109,12 +128,25 @@ class ObservedShapes:
         try:
             for tool, entry in json.loads(self._path.read_bytes()).items():
                 self._digests[tool] = str(entry["definition"])
-                if "shape" in entry:
-                    self._shapes[tool] = from_json(entry["shape"])
-                if "rule" in entry:
-                    self._rules[tool] = textrules.from_json(entry["rule"])
+                self._take(tool, entry)
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             self._shapes, self._rules, self._digests = {}, {}, {}
+
+
+def stable(shape: Shape) -> Shape:
+    """Return a shape without the keys that only some answers had."""
+    return replace(
+        shape,
+        keys={key: stable(item) for key, item in shape.keys.items() if key not in shape.sometimes},
+        sometimes=frozenset(),
+        items=stable(shape.items) if shape.items else None,
+    )
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, Any]]:
+    entries: Mapping[str, Mapping[str, Any]] = json.loads(SHIPPED.read_bytes())
+    return entries
 
 
 def _digest(tool: ListedTool) -> str:

@@ -1,6 +1,6 @@
 """The module `tools` of guest code: find tools, read about them, see servers and resources."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -184,7 +184,8 @@ class DiscoveryModule:
         tools = self._catalog.functions(name)
         if tools:
             found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
-            lines = [*self._started_with(name), *(self._brief(tool, asks) for tool in found)]
+            lines = [*self._started_with(name), *self._silent_failures(found)]
+            lines += [self._brief(tool, asks) for tool in found]
             return "\n".join(lines) if found else f"All tools of {name} are denied by a rule."
         return self._described(self._catalog.find(name), asks)
 
@@ -198,6 +199,12 @@ class DiscoveryModule:
         filled = sorted({name for tool in tools for name in tool.defaults})
         note = f" ({', '.join(filled)} filled in)" if filled else ""
         return [f"# started with {', '.join(values[0])}{note}"]
+
+    def _silent_failures(self, tools: Iterable[Tool]) -> list[str]:
+        """Name the tools whose errors code must look for, as a comment above them."""
+        names = [tool.function for tool in tools if self._catalog.may_fail_silently(tool)]
+        named = ", ".join(names)
+        return [f"# may answer an error as text, without raising: {named}"] if names else []
 
     def servers(self) -> str:
         """Return the servers, one a line, with the number of their tools or what ails them."""

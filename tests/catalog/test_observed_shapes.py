@@ -1,0 +1,116 @@
+"""What tools were seen to return is kept, shared, and for some public servers known beforehand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import MakeApp, scripted
+
+from toolfold.catalog import observed_shapes
+from toolfold.catalog.observed_shapes import SHIPPED, ObservedShapes, stable
+from toolfold.catalog.shapes import from_json, render, shape_of
+from toolfold.catalog.shapes import merge as merge_shapes
+from toolfold.catalog.textrules import OPEN, TextRule
+from toolfold.catalog.textrules import from_json as rule_from_json
+from toolfold.catalog.tool import ListedTool
+
+
+def listed(name: str, description: str = "") -> ListedTool:
+    return ListedTool(name=name, description=description, input_schema={"type": "object"})
+
+
+def learn(shapes: ObservedShapes, name: str, value: Any) -> None:
+    shapes.settle(listed(name), shapes.rule(listed(name)).after([json.dumps(value)]))
+    shapes.observe(name, value)
+    shapes.save()
+
+
+def test_who_shares_a_file_keeps_what_others_learned_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "shapes.json"
+    one, other = ObservedShapes(path), ObservedShapes(path)
+    learn(one, "rows", [{"n": 1}])
+    learn(other, "names", ["Ada"])
+
+    kept = ObservedShapes(path)
+
+    assert kept.short("rows") == "list[dict]"
+    assert kept.short("names") == "list[str]"
+    assert kept.rule(listed("rows")) == TextRule(values=1)
+
+
+def test_a_tool_that_is_defined_as_a_recorded_one_is_known_before_its_first_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = ObservedShapes(tmp_path / "recorded.json")
+    learn(recorder, "rows", [{"n": 1}])
+    entry = json.loads((tmp_path / "recorded.json").read_text())["rows"]
+    known = {f"rows {entry.pop('definition')}": entry}
+    monkeypatch.setattr(observed_shapes, "_shipped", lambda: known)
+
+    shapes = ObservedShapes(tmp_path / "shapes.json")
+
+    assert shapes.rule(listed("rows")) == TextRule(values=1)
+    assert shapes.short("rows") == "list[dict]"
+    assert shapes.rule(listed("rows", "Another tool of that name.")) == OPEN
+    assert shapes.short("rows") is None
+
+
+def test_what_the_package_carries_can_be_read() -> None:
+    entries = json.loads(SHIPPED.read_text())
+
+    assert len(entries) > 20
+    for entry in entries.values():
+        rule = rule_from_json(entry["rule"])
+        assert rule.is_text or rule.values == 3
+        assert rule.is_text or render(from_json(entry["shape"])).startswith(("list[", "{"))
+
+
+def test_only_the_keys_of_all_answers_are_stable() -> None:
+    shape = merge_shapes(shape_of([{"n": 1, "a": 2}]), shape_of([{"n": 1, "b": None}]))
+
+    assert render(shape) == "list[{n: int, a?: int, b?: None}]"
+    assert render(stable(shape)) == "list[{n: int}]"
+
+
+LINK = {"type": "resource_link", "uri": "demo://a", "name": "a"}
+LINKS = {"content": [{"type": "text", "text": "A link:"}, LINK]}
+TOOLS = [
+    {"name": "rows", "answers": ["[{'n': 1}]", "[]"]},
+    {"name": "log", "answers": ["Commit history"]},
+    {"name": "links", "answers": [LINKS]},
+    {"name": "query", "answers": ["Database error: no such table: t", "[{'n': 1}]"]},
+    {"name": "unused"},
+]
+
+
+async def test_what_was_learned_shows_in_every_form_here_and_after_a_restart(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    shop = scripted(tmp_path / "shop.json", TOOLS)
+    every = "print(tools.describe('shop'))\nprint(tools.search('rows', limit=1))"
+    query = "print(tools.describe('shop.query'))"
+    async with running({"shop": shop}) as toolfold:
+        before = await toolfold.run(every)
+        failed = await toolfold.run("print(shop.rows(), shop.log(), shop.links(), shop.query())")
+        noted = await toolfold.run(query)
+        await toolfold.run("shop.query()")
+        after = await toolfold.run(every)
+    async with running({"shop": shop}) as toolfold:
+        restarted = await toolfold.run(every)
+        described = await toolfold.run(query)
+
+    assert "->" not in before.text
+    assert "Database error: no such table: t" in failed.text
+    assert "# may be an error text" in noted.text
+    assert after.text.splitlines()[1:7] == [
+        "# may answer an error as text, without raising: query",
+        "shop.rows() -> list[dict]",
+        "shop.log() -> str",
+        "shop.links() -> list",
+        "shop.query() -> list[dict]",
+        "shop.unused()",
+    ]
+    assert "shop.rows() -> list[dict]" in after.text.splitlines()[7:]
+    assert restarted.text == after.text
+    assert "# seen to return list[{n: int}]; may be an error text" in described.text
