@@ -1,5 +1,6 @@
 """What a relay answers by itself."""
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,13 @@ from toolfold.relay.manifest import (
     file_states,
     manifest_path,
 )
-from toolfold.relay.surface import LEGACY_VERSIONS, MODERN_VERSIONS, built_in_answers
+from toolfold.relay.surface import (
+    LEGACY_VERSIONS,
+    MODERN_VERSIONS,
+    built_in_answers,
+    execute_code,
+)
+from toolfold.tokens import count_tokens
 
 
 def world(cwd: Path, **more: Any) -> dict[str, Any]:
@@ -126,3 +133,19 @@ def test_of_the_environment_only_what_is_ours_is_sent(environ: dict[str, str]) -
         name in {"HOME", "USERPROFILE", "PATH"} or name.startswith(("TOOLFOLD_", "XDG_"))
         for name in sent
     )
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        ["sky", "papers", "memory", "graph", "git", "time"],
+        [f"server_number_{number}" for number in range(30)],
+    ],
+)
+def test_the_definition_stays_small_and_tells_our_stores_from_servers(servers: list[str]) -> None:
+    shown = {key: part for key, part in execute_code(servers).items() if key != "_meta"}
+    own = "toolfold.memory" if "memory" in servers else "memory"
+
+    assert count_tokens(json.dumps([shown], separators=(",", ":"))) <= 260
+    assert f"toolfold's own, separate from servers: {own} (" in shown["description"]
+    assert "or, with some servers, are text" in shown["description"]

@@ -18,19 +18,20 @@ SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
 _NAMED_SERVERS = 12
-_NAMED_CHARS = 90
+_NAMED_CHARS = 80
 
 _DESCRIPTION = """\
 Run Python in a sandbox where each tool of each connected MCP server is a function. \
 Servers are modules, already imported: {servers}. \
-Built in: {memory} (store, search, recall what must last), {graph}, skills, tools.
+toolfold's own, separate from servers: {memory} (store, search, recall what must last), {graph}, \
+skills, tools.
 tools.search("open an issue") finds tools and skills, tools.describe("github") lists a server's \
-tools with signatures, tools.describe("github.create_issue") shows one; print what they return.
+tools with signatures, tools.describe("github.create_issue") shows one; print them.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
-failures raise RuntimeError. Do whole jobs in one run: loop, filter and sum in code. Only what you \
-print and the last expression come back; show(image) returns an image. Variables and files in \
-/workspace last; session names other variables; dry_run only reads and lists other calls. No \
-network or pip."""
+failures raise RuntimeError or, with some servers, are text. Do whole jobs in one run: loop and \
+filter in code. Only what you print and the last expression come back; show(image) returns an \
+image. Variables and files in /workspace last; session names other variables; dry_run only reads \
+and lists other calls. No network or pip."""
 
 
 def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
