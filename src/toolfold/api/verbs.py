@@ -202,7 +202,11 @@ def get(hash: str) -> Note:
 
 
 def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
-    """Return the last versions of a note, oldest first; the last is how it is now."""
+    """Return the last versions of a note, oldest first; the last is how it is now.
+
+    Notes that it supersedes come before it, with theirs: each held from `created` until
+    `deleted`. What was purged is left out.
+    """
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
 
 

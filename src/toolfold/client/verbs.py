@@ -152,7 +152,11 @@ class VerbMethods:
         return typed(Note, self._door.ask("GET", "memory", "notes", hash, may_repeat=True))
 
     def history(self, hash: str, limit: int = 20) -> tuple[Note, ...]:
-        """Return the last versions of a note, oldest first; the last is how it is now."""
+        """Return the last versions of a note, oldest first; the last is how it is now.
+
+        Notes that it supersedes come before it, with theirs: each held from `created` until
+        `deleted`. What was purged is left out.
+        """
         return typed(
             tuple[Note, ...],
             self._door.ask(
