@@ -61,6 +61,8 @@ class SessionLimits:
     most: int
     days: int
     state_bytes: int
+    queue_s: float = _QUEUE_S
+    """For how long those queue who need not have one to themselves."""
 
 
 class Sessions:
@@ -101,7 +103,7 @@ class Sessions:
             yield SessionLease(info=SessionInfo(name=""), is_kept=False)
             return
         _check(name)
-        within_s = _QUEUE_S if may_go_beside else None
+        within_s = self._limits.queue_s if may_go_beside else None
         async with self._folder.having(name, within_s=within_s) as is_ours:
             if is_ours:
                 async with self._loaded(name) as lease:
@@ -369,6 +371,8 @@ def sessions_of(
             most=settings.sessions,
             days=settings.session_days,
             state_bytes=settings.limits.session_bytes,
+            # Most of the time until its client is answered is for the run itself.
+            queue_s=min(_QUEUE_S, settings.limits.answer_s / 4),
         ),
         parked_processes=parked_processes or ParkedProcesses(0, idle_s=0),
     )
