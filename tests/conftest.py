@@ -29,12 +29,15 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if is_worker or sys.platform != "linux" or "COVERAGE_RUN" in os.environ:
         return
+    environment = Path(sys.prefix) / "pyvenv.cfg"
+    if not environment.exists():  # outside of virtual environments, tests start what there is
+        return
     directory = Path(config.stash.setdefault(_WARM, TemporaryDirectory(prefix="warm-")).name)
     support.WARM = directory
     os.environ["TOOLFOLD_TEST_WARM"] = str(directory)
     (directory / "bin").mkdir()
     (directory / "lib").symlink_to(Path(sys.prefix) / "lib")
-    (directory / "pyvenv.cfg").write_text((Path(sys.prefix) / "pyvenv.cfg").read_text())
+    (directory / "pyvenv.cfg").write_text(environment.read_text())
     interpreter = directory / "bin" / "python"
     source = (ROOT / "tests" / "warm" / "interpreter.py").read_text()
     interpreter.write_text(f"#!{sys.executable} -IS\n{source}")
