@@ -72,7 +72,7 @@ def expected(cell: tuple[Door, str], mode: str, case: str, ability: str) -> str:
 def outcome(said: str, *, is_error: bool) -> str:
     if "it changes something, and the journal cannot be written" in said:
         return "unrecorded"
-    if "a rule forbids it" in said or "No tool is called until that is mended" in said:
+    if "a rule forbids it" in said or "No tool is called until this is fixed" in said:
         return "denied"
     if "approval" in said and is_error:
         return "asked"

@@ -158,7 +158,8 @@ async def test_two_results_of_50_000_tokens_each_pass_as_summaries_of_less_than_
         "[r['title'] for r in found[:5]]"
     )
     second = (
-        "import atlassian\nfound = atlassian.jira_search(jql='text ~ late')['records']\n"
+        "import atlassian, json\n"  # it declares a text, which is never parsed
+        "found = json.loads(atlassian.jira_search(jql='text ~ late'))['records']\n"
         "{'total': len(found), 'closed': [r['id'] for r in found if r['state'] == 'closed'][:10]}"
     )
     async with running(servers, connect_timeout_s=120) as toolfold:

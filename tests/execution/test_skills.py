@@ -202,11 +202,11 @@ async def test_calls_inside_skills_are_awaited_where_they_say_so(
         "both",
         "# höchst\nimport asyncio\nimport null\nasync def both(values):\n"
         '    """Echo all."""\n'
-        "    first = null.echo(value=[0])\n"
-        "    return [first, *await asyncio.gather(*[null.echo(value=[each]) for each in values])]",
+        "    first = null.echo(value=0)\n"
+        "    return [first, *await asyncio.gather(*[null.echo(value=each) for each in values])]",
     )
 
-    assert await value_of(app, "from skills import both\nawait both([1, 2])") == [[0], [1], [2]]
+    assert await value_of(app, "from skills import both\nawait both([1, 2])") == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize(

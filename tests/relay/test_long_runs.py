@@ -46,8 +46,7 @@ def test_each_relay_has_variables_of_its_own(user: User) -> None:
     shared["arguments"] = {"code": "y", "session": "shared"}
     assert text_of(other.ask("tools/call", shared)) == "5"
     listed = user.toolfold("sessions").stdout
-    assert "shared" in listed
-    assert "2 runs" in listed
+    assert re.search(r"^shared .* monty +2 ", listed, re.MULTILINE), listed
 
 
 def resume_batch(user: User, count: int) -> None:
@@ -85,7 +84,7 @@ def decide(user: User, said: str, run_id: str, before: list[int]) -> None:
     decision = "--skip" if json.loads(doubt[2])["id"] in before else "--repeat"
     resumed = user.toolfold("runs", "resume", run_id, decision)
     assert resumed.returncode == 0, resumed.stderr
-    assert "calls were answered as they were then" in resumed.stdout
+    assert "calls were answered as they were then" in resumed.stderr
 
 
 def test_a_batch_that_was_killed_is_gone_on_with(user: User) -> None:
@@ -104,7 +103,7 @@ def test_runs_show_their_progress_and_session(user: User) -> None:
 
     listed = user.toolfold("runs").stdout
     assert "[3/7 rows]" in listed
-    run_id = listed.split()[0]
+    run_id = listed.splitlines()[1].split()[0]  # below the heads of the columns
     shown = user.toolfold("runs", "show", run_id).stdout
     assert "session: " in shown
     assert "progress: [3/7 rows]" in shown

@@ -149,7 +149,7 @@ def _tools_in_the_end(peer: Peer) -> dict[str, Any]:
     request = peer.request("tools/list")
     while True:
         listed = peer.answer_to(request)
-        if "moon" in json.dumps(listed) or "modules: world" in json.dumps(listed):
+        if "moon" in json.dumps(listed) or "imported: world" in json.dumps(listed):
             return listed
         while "list_changed" not in (peer.notifications or [peer.receive()])[-1]["method"]:
             peer.notifications.append(peer.receive())
