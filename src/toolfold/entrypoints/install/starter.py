@@ -28,6 +28,7 @@ _TABLES = {
     "memory": "",
     "hooks": "of coding agents",
     "privacy": "what models need not see",
+    "audit": "the journal of calls",
 }
 _PAIRS = {Pairs, "Pairs"}
 _PREFACE = """\
