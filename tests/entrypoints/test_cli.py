@@ -129,7 +129,7 @@ def test_tools_are_listed_searched_and_described(toolfold: Toolfold, config: str
     names = [line.split("(")[0] for line in listed.stdout.splitlines()]
     assert "memory.search" in names
     assert [name for name in names if name.startswith("null.")] == ["null.echo", "null.put"]
-    assert found.stdout.splitlines()[0].startswith("null.echo(value)")
+    assert found.stdout.splitlines()[0].startswith("null.echo(value: Any)")
     assert "def put(value" in described.stdout
 
 
@@ -153,7 +153,7 @@ def test_tools_that_are_known_are_found_without_their_servers(
     first = toolfold(*search, "--set", "connect_timeout_s=20")
     again = toolfold(*search, "--set", "connect_timeout_s=0.001")
 
-    assert first.stdout.splitlines()[0].startswith("null.echo(value)")
+    assert first.stdout.splitlines()[0].startswith("null.echo(value: Any)")
     assert again.stdout == first.stdout
 
 

@@ -283,7 +283,7 @@ async def test_a_run_that_waits_alive_goes_on_where_it_waits(opened: Any, update
             with anyio.fail_after(30):
                 while not (waiting := await rest.pending()):
                     await anyio.sleep(0.1)
-            answer = await rest.decide(waiting[0]["run"])
+            answer = await rest.decide(waiting[0]["run"], most=50)
 
     assert answer.json() == {"approved": "records.update", "result": None}
     assert results[0]["value"] == "fifty"

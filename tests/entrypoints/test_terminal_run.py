@@ -118,7 +118,7 @@ def test_a_broken_policy_is_what_doctor_finds_and_nothing_of_it_is_among_the_run
 def test_an_import_that_was_made_is_not_advertised(
     environ: dict[str, str], tmp_path: Path, home: Path
 ) -> None:
-    kept = {"rules": [{"list": "deny", "rule": "mcp__records__put", "scope": "user"}]}
+    kept = {"rules": [{"list": "allow", "rule": "mcp__records__put", "scope": "user"}]}
     (home / "config" / "imported-rules.json").write_text(json.dumps(kept))
     before = in_pipe(environ, tmp_path, "policy").stdout
     in_pipe(environ, tmp_path, "policy", "import")
