@@ -161,8 +161,9 @@ class JsonStream:
                 if not self._read():
                     raise self._malformed() from error
             else:
+                length = end - self._at
                 if not self._may_go_on(value, end) or not self._read():
-                    self._at = end
+                    self._at += length  # reading moves the window, also at the end
                     found: Json = value
                     return found
 
