@@ -74,12 +74,14 @@ def test_iterators_give_every_item_of_every_page_once(client: Client) -> None:
         client.record_event("tick", str(number), session_id="pages")
     seen = [memory.preview for memory in client.iter_memories(["many"])]
     events = [event.preview for event in client.iter_events(session_id="pages")]
-    runs = [run.id for run in client.iter_runs()]
+    listed = list(client.iter_runs())
+    runs = [run.id for run in listed]
 
     assert len(tools) == len(set(tools)) == client.discover_tools().total_tools
     assert sorted(seen) == sorted(note["content"] for note in notes)
     assert events == [str(number) for number in reversed(range(230))]
     assert len(runs) == len(set(runs)) >= 1
+    assert {run.state for run in listed} == {"done"}
 
 
 def test_code_runs_and_its_calls_are_heard_of_on_the_way(client: Client) -> None:

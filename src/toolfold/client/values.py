@@ -121,5 +121,7 @@ class RunLine(NamedTuple):
     project: str
     code: str
     call_count: int
+    state: str
+    """`running`, `waiting`, `done`, `failed`, `invalid`, `denied`, `cancelled` or `lost`."""
     failure: str | None
     is_ended: bool
