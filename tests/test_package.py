@@ -99,7 +99,8 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(built: Path) -> None
         names = sorted(archive.namelist())
 
     metadata = f"toolfold-{VERSION}.dist-info"
-    assert [name for name in names if not name.startswith(metadata)] == OURS
+    manual = f"toolfold-{VERSION}.data/data/share/man/man1/toolfold.1"
+    assert [name for name in names if not name.startswith(metadata)] == sorted([manual, *OURS])
     assert any(name.endswith(".onnx") for name in names)
     assert "toolfold/assets/o200k_base.tiktoken.gz" in names
 
@@ -157,6 +158,7 @@ def test_the_doctor_finds_nothing_wrong_with_the_installed_package(installed: In
 
     assert "FAILED" not in done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "servers: none is configured" in done.stdout
 
 
 def test_the_installed_relay_answers_a_client(installed: Installed) -> None:

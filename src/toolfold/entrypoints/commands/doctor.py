@@ -125,7 +125,7 @@ async def examine(app: App, findings: Findings) -> None:
             findings.add("FAILED", status.name, str(status.fault))
     if not statuses:
         where = app.config.directories.config / "mcp.json"
-        findings.add("!", "servers", f"none is configured; put yours into {where}")
+        findings.add("off", "servers", f"none is configured; put yours into {where}")
 
 
 async def _examine_monty(app: App, findings: Findings) -> None:
