@@ -74,14 +74,15 @@ async def test_what_cannot_be_read_is_named_with_what_may_have_been_meant(
 
 
 async def test_the_servers_are_shown_with_their_resources(
-    curious: dict[str, Any], running: MakeApp
+    curious: dict[str, Any], tmp_path: Path, running: MakeApp
 ) -> None:
     async with running({**curious, "null": test_server("null")}) as toolfold:
         await toolfold.run("import tools\ntools.resources()")
         result = await toolfold.run("import tools\nprint(tools.servers())")
 
     assert result.output.splitlines() == [
-        "curious: 7 tools, 5 resources (tools.resources('curious'))",
+        "curious: 7 tools, 5 resources (tools.resources('curious')); "
+        f"started with {tmp_path / 'log'}",
         "null: 2 tools",
         "graph: built in, 17 functions",
         "memory: built in, 29 functions",

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from support import SHARED_DATA
 
 from toolfold.catalog.binding import parameters_of
-from toolfold.catalog.names import function_names, module_names
+from toolfold.catalog.names import function_names, module_names, sandbox_name
 from toolfold.catalog.stubs import brief, module_stub, render_stub, signature
 from toolfold.catalog.tool import ListedTool, Tool
 
@@ -437,8 +437,8 @@ def test_the_checker_accepts_every_real_tool_and_refuses_what_is_not_there(
     pool: pydantic_monty.Monty, path: Path
 ) -> None:
     named = recorded(path)
-    module = named[0].module
-    good = [f"import json, asyncio, {module}", "x = json.loads('0')"]
+    module, inner = named[0].module, sandbox_name(named[0].module)
+    good = [f"import json, asyncio, {inner} as {module}", "x = json.loads('0')"]
     good += [call_of(tool) for tool in named]
     good += [f"(await {call_of(named[0])})['key']", f"await asyncio.gather({call_of(named[0])})"]
     good += [f"{module}.{tool.listed.name}" for tool in named if tool.listed.name.isidentifier()]
@@ -446,7 +446,7 @@ def test_the_checker_accepts_every_real_tool_and_refuses_what_is_not_there(
     if not parameters_of(named[0]).listed:
         bad[1] = f"{named[0].path}(no_such=1)"
 
-    found = findings(pool, module, module_stub(named), "\n".join(good + bad))
+    found = findings(pool, inner, module_stub(named), "\n".join(good + bad))
 
     line = len(good) + 1
     assert found == [(line, "unresolved-attribute"), (line + 1, "unknown-argument")]

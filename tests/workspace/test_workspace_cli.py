@@ -37,9 +37,9 @@ def test_files_are_listed_with_what_is_used(toolfold: Run) -> None:
     listed = toolfold("ls")
 
     names = [line.split()[-1] for line in listed.stdout.decode().splitlines()]
-    assert names == ["b.csv", "d/a.bin"]
+    assert names == ["FILE", "b.csv", "d/a.bin"]
     assert b"264 of 1,073,741,824 bytes" in listed.stderr
-    assert toolfold("ls", "*.csv").stdout.count(b"\n") == 1
+    assert toolfold("ls", "*.csv").stdout.count(b"\n") == 2
 
 
 def test_a_file_is_printed_as_it_is(toolfold: Run) -> None:
@@ -53,9 +53,14 @@ def test_a_file_is_printed_as_it_is(toolfold: Run) -> None:
 
 def test_what_is_removed_is_gone_and_nothing_is_by_accident(toolfold: Run) -> None:
     assert toolfold("rm").returncode == 2
-    assert toolfold("rm", "d").stdout == b"2 removed.\n"
-    assert toolfold("ls").stdout.count(b"\n") == 1
-    toolfold("rm", "--all")
+    for path in ("d", "--all"):
+        asked = toolfold("rm", path)
+        assert (asked.returncode, asked.stdout) == (2, b"")
+        assert b"pass --yes" in asked.stderr
+    assert toolfold("ls").stdout.count(b"\n") == 3
+    assert toolfold("rm", "d", "--yes").stdout == b"2 removed.\n"
+    assert toolfold("ls").stdout.count(b"\n") == 2
+    toolfold("rm", "--all", "--yes")
     assert toolfold("ls").stdout == b""
 
 

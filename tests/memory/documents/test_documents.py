@@ -248,7 +248,7 @@ async def test_one_bad_file_is_named_with_its_reason_and_the_rest_are_done(
     good = make_pdf([["The good one."]])
     bad = {
         "encrypted.pdf": (make_pdf([["secret"]], password="x"), "encrypted"),
-        "truncated.pdf": (good[: len(good) // 2], "part of the file"),
+        "truncated.pdf": (good[: len(good) // 2], "only a part of it is there"),
         "scanned.pdf": (make_pdf([[], []]), "pictures"),
         "broken.pdf": (b"%PDF-1.7\nnothing of the kind\n%%EOF", "damaged"),
         "empty.md": (b"  \n", "empty"),
