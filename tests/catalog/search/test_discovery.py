@@ -1,6 +1,7 @@
 """A search finds the tool that a model has in mind, and says which words led nowhere."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from support import SHARED_DATA
 
 from toolfold.catalog.names import function_names, module_names
-from toolfold.catalog.search.discovery import ToolIndex
+from toolfold.catalog.search.discovery import SearchResult, ToolIndex
 from toolfold.catalog.search.vectors import ToolVectors, VectorTable
 from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.errors import StoreError
@@ -324,3 +325,35 @@ def test_every_real_tool_is_found_by_its_name_and_by_its_description() -> None:
     described = [each for each in tools if each.listed.description]
     found = [each in index.search(each.listed.description, limit=5).hits for each in described]
     assert sum(found) > 0.95 * len(found)
+
+
+def judged(*judged_tools: tuple[str, float]) -> list[str]:
+    """Return which of these hits are clear; those of `graph` and `notes` are our own."""
+    hits = [(tool(*path.split(".")), worth) for path, worth in judged_tools]
+    result = SearchResult(
+        hits=tuple(hit for hit, _ in hits), worths=tuple(worth for _, worth in hits), unmatched=()
+    )
+    return [hit.path for hit in result.clear(lambda hit: hit.server in {"graph", "notes"}).hits]
+
+
+def test_weak_hits_behind_a_clear_one_are_left_out() -> None:
+    assert judged(("a.a", 10), ("a.b", 5), ("a.c", 4.9)) == ["a.a", "a.b"]
+    assert judged(("a.named", math.inf), ("a.b", 10), ("a.c", 1)) == ["a.named", "a.b"]
+    assert judged(("a.a", 0), ("a.b", 0), ("a.c", -1)) == ["a.a", "a.b", "a.c"]
+    assert judged() == []
+
+
+def test_what_is_built_in_comes_behind_a_servers_tool_that_is_worth_as_much() -> None:
+    assert judged(("graph.add", 10), ("memory.add", 10)) == ["memory.add", "graph.add"]
+    assert judged(("graph.add", 10), ("memory.add", 9)) == ["memory.add", "graph.add"]
+    assert judged(("graph.add", 10), ("memory.add", 8)) == ["graph.add", "memory.add"]
+    assert judged(("graph.add", math.inf), ("memory.add", 8)) == ["graph.add", "memory.add"]
+
+
+def test_a_hit_is_worth_what_its_words_are() -> None:
+    result = ToolIndex(TOOLS).search("comment on an issue", limit=3)
+
+    assert len(result.worths) == len(result.hits)
+    assert list(result.worths) == sorted(result.worths, reverse=True)
+    left = result.without(lambda hit: hit == result.hits[0])
+    assert (left.hits, left.worths) == (result.hits[1:], result.worths[1:])

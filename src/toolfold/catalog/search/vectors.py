@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,8 +107,8 @@ class ToolVectors:
         *,
         among: Collection[int] | None = None,
         embed: Embed,
-    ) -> list[int]:
-        """Return the numbers of the tools, all or those `among` the given, best first.
+    ) -> dict[int, float]:
+        """Return what the tools are worth by number, all or those `among` the given, best first.
 
         `scores` is what their words are worth. Equals stay in the order of the tools. A tool that
         has neither vector nor score is left out.
@@ -125,7 +125,7 @@ class ToolVectors:
             fused = words_worth
         order = np.argsort(-np.round(fused, _DECIMALS), kind="stable")
         order = order[known[order] | (words_worth[order] > 0)]
-        return cast("list[int]", numbers[order].tolist())
+        return dict(zip(numbers[order].tolist(), fused[order].tolist(), strict=True))
 
 
 def embedding_texts(tool: Tool) -> tuple[EmbeddingText, ...]:

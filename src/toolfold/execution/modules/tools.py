@@ -114,10 +114,13 @@ class DiscoveryModule:
             raise BadCall(f"limit is a number of tools, not {limit!r}.")
         limit = max(1, min(limit, _MAX_HITS))
         await self.learn()
-        result = await self._find(str(query), limit=limit, server=server, client=client)
+        found = await self._find(str(query), limit=limit, server=server, client=client)
+        result = found.clear(self._is_own)
         lines = [self._shown(tool, detail, asks) for tool in result.hits[:limit]]
         if len(result.hits) > limit:
-            lines.append(f"({limit} of {len(result.hits)}; limit=… shows more)")
+            count = len(result.hits)
+            total = str(count) if count <= _MAX_HITS else f"more than {_MAX_HITS}"
+            lines.append(f"({limit} of {total}; limit=… shows more)")
         if not lines:
             lines.append(f"No tool matches {query!r}.")
         if result.unmatched:
@@ -132,8 +135,8 @@ class DiscoveryModule:
         """Return the tools that fit `query`, best first, of all servers that answer in time."""
         await self.learn()
         found = await self._find(query, limit=limit + _MAX_HITS, server=server, client=client)
-        hits = [tool for tool in found.hits if self._index.skill(tool) is None]
-        return replace(found, hits=tuple(hits[:limit]))
+        tools = found.without(lambda tool: self._index.skill(tool) is not None)
+        return replace(tools, hits=tools.hits[:limit], worths=tools.worths[:limit])
 
     async def find_skills(self, query: str, limit: int) -> list[Skill]:
         """Return the skills that fit `query`, best first."""
@@ -147,8 +150,11 @@ class DiscoveryModule:
         index = await anyio.to_thread.run_sync(lambda: self._index.index)
         name = self._catalog.modules.get(str(server), server)
         found = await self._meaning.search(index, query, limit=limit + _MAX_HITS, server=name)
-        hits = [tool for tool in found.hits if not self._is_denied(tool, client)]
-        return replace(found, hits=tuple(hits))
+        return found.without(lambda tool: self._is_denied(tool, client))
+
+    def _is_own(self, tool: Tool) -> bool:
+        """Whether a hit is toolfold's own, and neither a server's tool nor a saved skill."""
+        return tool.is_built_in and self._index.skill(tool) is None
 
     def _shown(self, tool: Tool, detail: str, asks: Asks) -> str:
         if skill := self._index.skill(tool):
