@@ -40,12 +40,12 @@ def profile(frame, event, _argument):
     if event == "call" and code.co_filename.startswith(ROOT):
         is_resumed = code.co_flags & 0x2A0 and frame.f_lasti > 4
         if not is_resumed:
-            calls.append(code.co_filename[len(ROOT) + 1:-3])
+            calls.append((threading.get_ident(), code.co_filename[len(ROOT) + 1:-3]))
 
 def take_marks():
     while True:
         with open(os.environ["ROOMS_MARKS"]) as marks:
-            calls.extend("#" + line.strip() for line in marks)
+            calls.extend((0, "#" + line.strip()) for line in marks)
 
 threading.Thread(target=take_marks, daemon=True).start()
 atexit.register(lambda: json.dump(calls, open(os.environ["ROOMS_CALLS"], "w")))
@@ -160,16 +160,21 @@ def walks() -> dict[str, list[str]]:
                 peer.mark("")
         peer.close()
         calls = json.loads((Path(directory) / "calls.json").read_text())
-    found: dict[str, list[str]] = defaultdict(list)
+    found: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     job = ""
-    for module in calls:
+    for thread, module in calls:
         if module.startswith("#"):
             job = module[1:]
         elif job:
-            found[job].append(module)
+            found[job][thread].append(module)
     # What goes on in the background meanwhile only adds to a walk.
-    turns = {name: [found[f"{turn} {name}"] for turn in range(TURNS)] for name in JOBS}
+    turns = {name: [_walk(found[f"{turn} {name}"]) for turn in range(TURNS)] for name in JOBS}
     return {name: min(walked, key=switches) for name, walked in turns.items()}
+
+
+def _walk(by_thread: dict[int, list[str]]) -> list[str]:
+    """Return what threads called, one after the other: how they take turns is chance."""
+    return [module for calls in by_thread.values() for module in calls]
 
 
 def switches(walk: list[str]) -> int:

@@ -96,10 +96,10 @@ class Tiers:
     def may_try_again(self, tier: Tier, failure: GuestFailure | None) -> bool:
         """Whether a program that failed, having called nothing, may do better on CPython."""
         return (
-            tier == "monty"
-            and self.has_cpython
-            and failure is not None
+            failure is not None
+            and tier == "monty"
             and failure.kind in _WORTH_ANOTHER_TRY
+            and self.has_cpython
         )
 
     def _needs_cpython(self, plan: ProgramPlan, tool_modules: frozenset[str]) -> bool:

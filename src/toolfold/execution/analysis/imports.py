@@ -48,7 +48,8 @@ def used_modules(plan: ProgramPlan, names: ModuleNames) -> frozenset[str]:
     bound = _bound(plan.nodes)
     early = _used_before_bound(plan.nodes[0], bound)
     named = {*plan.imports, *(plan.names - bound), *early.values()}
-    return frozenset(names.spellings[each] for each in named if each in names.spellings)
+    spellings = names.spellings
+    return frozenset(spellings[each] for each in named if each in spellings)
 
 
 def resolve(
@@ -123,7 +124,11 @@ class _Program:
         self, plan: ProgramPlan, names: ModuleNames, session: Mapping[str, str | None]
     ) -> None:
         self._nodes, self._names, self._session = plan.nodes, names, session
-        self._unwrapped = names.unwrapped
+        self._unwrapped, self._spellings, self._servers = (
+            names.unwrapped,
+            names.spellings,
+            names.servers,
+        )
         self._bound = _bound(plan.nodes)
         self._early = _used_before_bound(plan.nodes[0], self._bound)
         self._attributes = {
@@ -236,7 +241,7 @@ class _Program:
         """Return what the sandbox calls a module of ours."""
         if name in _OURS:
             return name
-        module = self._names.spellings.get(f"{_ROOT}.{name}")
+        module = self._spellings.get(f"{_ROOT}.{name}")
         return None if module is None else sandbox_name(module)
 
     def _read_from(self, node: ast.ImportFrom) -> None:
@@ -282,10 +287,10 @@ class _Program:
         self.edits.append(_Edit(_start(node), _end(node), text + "\n" * lines))
 
     def _is_module(self, name: str) -> bool:
-        return name in _OURS or name in self._names.spellings
+        return name in _OURS or name in self._spellings
 
     def _is_shared(self, module: str) -> bool:
-        return module in self._names.servers and sandbox_name(module) != module
+        return module in self._servers and sandbox_name(module) != module
 
     def _is_tool(self, module: str, attribute: str | None) -> bool:
         return attribute is not None and self._names.has(module, attribute)
