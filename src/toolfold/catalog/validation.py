@@ -176,6 +176,12 @@ def _skipped(*_: Any) -> Iterator[Any]:
     return iter(())
 
 
+def is_match(pattern: str, text: str) -> bool:
+    """Whether a text fits the pattern of a schema; where that cannot be read, it does."""
+    match = _matcher(pattern)
+    return match is None or match(text)
+
+
 _matchers: dict[str, Callable[[str], bool] | None] = {}
 
 

@@ -1,8 +1,10 @@
 """All tools by category, in forms that cost few tokens. Pure."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from toolfold.catalog.binding import Parameter, merged, parameters_of, resolve
@@ -10,6 +12,7 @@ from toolfold.catalog.catalog import ServerStatus
 from toolfold.catalog.names import words
 from toolfold.catalog.stubs import sentence, signature
 from toolfold.catalog.tool import Tool
+from toolfold.catalog.validation import is_match
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.memory.verbs import VERBS
 
@@ -34,11 +37,14 @@ _ACTIONS: Final = """
 """
 _SUBJECTS: Final = 3
 _OWN_CHARS: Final = 16
-_DISCOVERED_CHARS: Final = 40
+_DISCOVERED_CHARS: Final = 36
 _MAX_DESCRIPTION_CHARS: Final = 4_000
 _MAX_TYPE_CHARS: Final = 200
 _MAX_DEPTH: Final = 3
 _MAX_CHOICES: Final = 20
+_MAX_SAMPLE_DEPTH: Final = 3
+_MAX_SAMPLE_ITEMS: Final = 3
+_QUOTED: Final = re.compile(r"""['"`]([^'"`]{1,200})['"`]""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +148,7 @@ def described(tool: Tool, seen: str | None) -> JsonObject:
         "returns": _returned(tool, seen),
         "example": {
             "arguments": {
-                each.name: _sample(merged(each.schema, root), each.name)
+                each.name: _sample(each.schema, root, each.name)
                 for each in parameters.listed
                 if each.required
             }
@@ -198,20 +204,66 @@ def _words_of(found: Json, root: JsonObject, *, depth: int) -> str:
     return " or ".join(words_by_kind)
 
 
-_SAMPLES: Final[Mapping[str, Json]] = {
-    "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None,
-}  # fmt: skip
+def _sample(found: Json, root: JsonObject, name: str, *, depth: int = 0) -> Json:
+    """Return a value that a parameter could have, as far as its schema is simple."""
+    followed = merged(found, root)
+    schema = followed if isinstance(followed, dict) else {}
+    if given := _given(schema):
+        return given[0]
+    for union in ("anyOf", "oneOf"):
+        if isinstance(parts := schema.get(union), list) and parts and depth < _MAX_SAMPLE_DEPTH:
+            return _sample(parts[0], root, name, depth=depth + 1)
+    kinds = schema.get("type")
+    kind = str(kinds[0] if isinstance(kinds, list) and kinds else kinds)
+    if kind == "array":
+        few = int(min(_bound(schema, "minItems"), _MAX_SAMPLE_ITEMS)) * (depth < _MAX_SAMPLE_DEPTH)
+        return [_sample(schema.get("items"), root, name, depth=depth + 1) for _ in range(few)]
+    return _sample_object(schema, root, depth) if kind == "object" else _plain(schema, kind, name)
 
 
-def _sample(found: Json, name: str) -> Json:
-    """Return a value that a parameter could have."""
-    schema = found if isinstance(found, dict) else {}
-    for key in ("default", "example", "const"):
-        if key in schema:
-            return schema[key]
+def _given(schema: JsonObject) -> list[Json]:
+    """Return values that a schema names itself."""
+    named = [schema[key] for key in ("default", "example", "const") if key in schema]
     for key in ("examples", "enum"):
-        if isinstance(values := schema.get(key), list) and values:
-            return values[0]
-    kind = schema.get("type")
-    first = kind[0] if isinstance(kind, list) and kind else kind
-    return _SAMPLES.get(str(first), name)
+        values = schema.get(key)
+        named += values if isinstance(values, list) else []
+    return named
+
+
+def _sample_object(schema: JsonObject, root: JsonObject, depth: int) -> JsonObject:
+    """Return an object with the properties that are required."""
+    required, properties = schema.get("required"), schema.get("properties")
+    if not isinstance(required, list) or depth >= _MAX_SAMPLE_DEPTH:
+        return {}
+    known = properties if isinstance(properties, dict) else {}
+    names = [str(each) for each in required[:_MAX_CHOICES]]
+    return {each: _sample(known.get(each), root, each, depth=depth + 1) for each in names}
+
+
+def _plain(schema: JsonObject, kind: str, name: str) -> Json:
+    """Return a value without parts: the number nearest to 1, or a text."""
+    if kind in ("boolean", "null"):
+        return True if kind == "boolean" else None
+    if kind not in ("integer", "number"):
+        return _sample_text(schema, name)
+    lowest = max(_bound(schema, "minimum", 1), _bound(schema, "exclusiveMinimum") + 1)
+    value = min(lowest, _bound(schema, "maximum", lowest))
+    return ceil(value) if kind == "integer" else float(value)
+
+
+def _sample_text(schema: JsonObject, name: str) -> str:
+    """Return a parameter's name, or what its description quotes, whichever fits."""
+    text = name.ljust(int(min(_bound(schema, "minLength"), _MAX_TYPE_CHARS)), "x")
+    text = text[: int(_bound(schema, "maxLength", len(text)))]
+    if not isinstance(pattern := schema.get("pattern"), str):
+        return text
+    quoted = _QUOTED.findall(str(schema.get("description", ""))[:_MAX_DESCRIPTION_CHARS])
+    tried = (text, *quoted, text.upper(), text.lower())
+    return next((each for each in tried if is_match(pattern, each)), text)
+
+
+def _bound(schema: JsonObject, key: str, default: float = 0) -> float:
+    value = schema.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return default
+    return value if abs(value) <= 2**53 else default
