@@ -50,6 +50,24 @@ def test_a_note_that_stands_alone_is_worth_its_own_words_the_less_the_longer_it_
     assert short[0] > long[0] > short[0] / 2
 
 
+def test_a_few_words_of_a_conversation_are_worth_less_than_a_sentence_of_it() -> None:
+    beside = linked((0, 1), (0, 2))
+
+    few, sentence = nearby([4.0, 4.0], beside, words=2), nearby([4.0, 4.0], beside, words=25)
+
+    assert few[0] < 0.8 * sentence[0]
+
+
+def test_a_short_note_that_stands_alone_is_worth_no_less_than_a_sentence() -> None:
+    alone = linked((-1, 0))
+
+    assert nearby([4.0], alone, words=2)[0] >= nearby([4.0], alone, words=25)[0]
+
+
+def test_a_note_without_any_word_is_still_worth_its_meaning() -> None:
+    assert nearby([4.0, 4.0], linked((0, 1), (0, 2)), words=0)[0] > 0
+
+
 def test_neighbours_lend_to_a_short_note_and_hardly_to_a_long_one() -> None:
     beside = linked((0, 1), (0, 2))
 

@@ -91,7 +91,7 @@ def test_a_note_beyond_the_end_of_the_list_is_as_near_as_the_last() -> None:
 
     [absent] = [hit for hit in hits if hit.key == 1]
     assert absent.meaning_place is None
-    assert absent.meaning == pytest.approx(0.34)
+    assert absent.meaning == pytest.approx(0.33)
 
 
 def test_of_equal_matches_the_newer_comes_first() -> None:
@@ -244,8 +244,8 @@ def test_a_hit_says_in_one_line_why_it_ranks_where_it_does() -> None:
 
     assert [hit.explain() for hit in hits] == snapshot(
         [
-            "0.92 = (words 0.24 #2 in its neighbours + meaning 0.68 #1) x time 1.00 x quality 1.00",
-            "0.59 = (words 0.32 #1 + meaning 0.34) x time 0.99 x quality 0.90",
-            "0.27 = (words 0.00 + meaning 0.34 #2) x time 1.00 x quality 0.80",
+            "0.92 = (words 0.26 #2 in its neighbours + meaning 0.66 #1) x time 1.00 x quality 1.00",
+            "0.60 = (words 0.34 #1 + meaning 0.33) x time 0.99 x quality 0.90",
+            "0.26 = (words 0.00 + meaning 0.33 #2) x time 1.00 x quality 0.80",
         ]
     )

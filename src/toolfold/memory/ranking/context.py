@@ -18,18 +18,19 @@ Scores: TypeAlias = NDArray[np.float32]
 # What the next note on each side counts, and the one after it: half as much with each step.
 WEIGHTS = (1.0, 0.5)
 
-# How much of what neighbours are worth comes to a short note. Words are lent more than meaning,
-# which a short note mostly has itself.
-WORDS_LENT = 0.5
-MEANING_LENT = 0.26
+# How much of what neighbours are worth comes to a short note. Words are lent far more than meaning:
+# nearly everything is a little near to a query, so that lent meaning blurs what a note says itself.
+WORDS_LENT = 0.7
+MEANING_LENT = 0.08
 
 # A note of so many words gets half of that, one of twice as many next to nothing.
-_LONG_WORDS = 83
+_LONG_WORDS = 105
 # The sum is divided by its weights to this power: with 0, a note among others would always come
 # before one that stands alone; with 1, always after.
-_SHARED = 0.77
-# Long texts have something of everything: what a note loses each time that it is e times as long.
-_LENGTH_LOSS = 0.047
+_SHARED = 0.6
+# Long texts have something of everything: what a long note loses each time that it is e times as
+# long. It does not begin before a note is long: of short ones the longer say more.
+_LENGTH_LOSS = 0.1
 _LEAST_KEPT = 0.3
 
 
@@ -56,11 +57,10 @@ def influences(counts: Numbers, beside: Numbers, lent: float) -> tuple[Scores, S
 
     `counts` is how many words each note has, `lent` how much neighbours lend to a short one.
     """
-    lengths = counts.astype(np.float32)
+    lengths = np.maximum(counts, 1).astype(np.float32)
     share = np.float32(lent) / (1 + (lengths / _LONG_WORDS) ** 3)
     weights = 1 + share * ((beside >= 0) @ np.array(_column_weights(), np.float32))
-    kept = np.maximum(1 - _LENGTH_LOSS * np.log1p(lengths), _LEAST_KEPT)
-    own = (kept / weights**_SHARED).astype(np.float32)
+    own = (_kept(lengths, beside) / weights**_SHARED).astype(np.float32)
     return own, (own * share).astype(np.float32)
 
 
@@ -76,6 +76,16 @@ def with_neighbours(scores: Scores, beside: Numbers, own: Scores, others: Scores
     added *= others
     added += own * scores
     return added
+
+
+def _kept(lengths: Scores, beside: Numbers) -> Scores:
+    """Return what a note keeps of its worth, by its length and whether others stand beside it.
+
+    A word or two of a conversation, as "Thanks, Ben!", say little, whatever is said around them.
+    """
+    kept = np.maximum(1 - _LENGTH_LOSS * np.log1p(lengths / _LONG_WORDS), _LEAST_KEPT)
+    is_part = (beside >= 0).any(axis=1)
+    return np.where(is_part, kept * lengths / (lengths + 1), kept).astype(np.float32)
 
 
 def _column_weights() -> list[float]:

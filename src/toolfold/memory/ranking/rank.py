@@ -29,7 +29,7 @@ MEANING_NEARBY: Final = "meaning_nearby"
 DEPTH: Final = 300
 
 # Shares of the best keep how far apart matches are, which fusing by rank throws away.
-WEIGHTS: Final = {WORDS_NEARBY: 0.32, MEANING_NEARBY: 0.68}
+WEIGHTS: Final = {WORDS_NEARBY: 0.34, MEANING_NEARBY: 0.66}
 
 # A query means something to the embedder if the best note is this near; one that is near to nothing
 # does not get a full share for the least distant.
