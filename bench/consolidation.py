@@ -28,12 +28,11 @@ from targets import limit
 from toolfold.embedding import BuiltinEmbedder
 from toolfold.memory.consolidation.models import Consolidated, ConsolidationCounts
 from toolfold.memory.consolidation.service import Consolidation
-from toolfold.memory.note_vectors import NoteVectorizer
+from toolfold.memory.note_vectors import NoteVectorizer, UsageCounter
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.consolidation import SqliteConsolidations
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sql.consolidation import SqlConsolidations
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.usage import UsageCounter
 
 # Below this, a mean difference is a tie that fell to the other side.
 TOLERANCE = limit("consolidation-loss")
@@ -147,7 +146,7 @@ async def consolidate(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "notes.db"
         file = SqliteFile(path)
-        store, kept = SqliteStore(file), SqliteConsolidations(file)
+        store, kept = SqliteStore(file), SqlConsolidations(file)
         meaning, usage = NoteVectorizer(store, embedder), UsageCounter(kept, clock=clock)
         names: dict[str, Any] = {"namespace": locomo.NAMESPACE, "clock": clock}
         async with file.running(), store.running(), meaning.running():

@@ -23,8 +23,8 @@ from toolfold.memory.documents.child import load_measure, read_document
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.documents import SqliteDocuments
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sql.documents import SqlDocuments
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.tokens import count_tokens
 
@@ -114,7 +114,7 @@ async def _ingest(book: Book, directory: Path) -> float:
         meaning = NoteVectorizer(store, BuiltinEmbedder())
         async with meaning.running():
             memory = Memory(store, meaning, namespace=NAMESPACE)
-            documents = Documents(SqliteDocuments(file), meaning, namespace=NAMESPACE, roots=None)
+            documents = Documents(SqlDocuments(file), meaning, namespace=NAMESPACE, roots=None)
             await meaning.until_done()  # the model is loaded, as in a daemon
             start = time.perf_counter()
             result = await documents.ingest(str(path))

@@ -4,7 +4,7 @@ import json
 
 RECORDS = [f"Record_{number:03}" for number in range(1, 51)]
 OBSERVATION = "seen: yes"
-REPEATS = {"batch": 1, "single": 10}
+REPEATS = {"batch": 1, "reads": 1, "single": 10}
 """How often a job is done in one turn; the time is the mean."""
 NULL_CALLS = 2_000
 NULL_STUB = "def call(*, number: int) -> dict[str, bool]: ..."
@@ -25,6 +25,14 @@ SINGLE = """\
 import records
 found = records.search_nodes(query="$RECORD")
 len(found["entities"])
+"""
+
+READS = """\
+import slow
+found = []
+for number in range(50):
+    found.append(slow.read(number=number)["number"])
+len(found)
 """
 
 NULL = f"""\

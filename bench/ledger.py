@@ -18,7 +18,7 @@ import anyio
 from targets import limit
 
 from toolfold.journal.accounts import read_accounts
-from toolfold.journal.ledger_writer import LedgerWriter
+from toolfold.journal.rows import LedgerWriter
 from toolfold.journal.runsdb import open_for_reading
 
 sys.path.insert(0, str(Path(__file__).parent / "workers"))

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import tempfile
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from toolfold.embedding import BuiltinEmbedder, dequantize, quantize
 from toolfold.jsontypes import Json
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
@@ -54,6 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, metavar="FILE", help="other conversations")
     parser.add_argument("--cache", type=Path, default=tempfile.gettempdir(), metavar="DIR")
+    parser.add_argument("--database-url", default="", metavar="URL", help="search in PostgreSQL")
     arguments = parser.parse_args()
     data = arguments.data or DATA / "locomo-dev.json"
     if not data.is_file():
@@ -61,7 +63,7 @@ def main() -> int:
         return 2 if arguments.data else 0
     conversations = load(data)
     embedder = Remembered(BuiltinEmbedder(), Path(arguments.cache))
-    rankings = [rankings_of(each, embedder) for each in conversations]
+    rankings = [rankings_of(each, embedder, arguments.database_url) for each in conversations]
     embedder.save()
     faults = [*compare_turns(conversations, rankings), *compare_sessions(conversations, rankings)]
     print("\n".join(["", *faults]) if faults else "\nBetter by as much as promised, worse on none.")
@@ -73,7 +75,9 @@ def load(path: Path) -> list[Conversation]:
     return [_conversation(each) for each in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def rankings_of(conversation: Conversation, embedder: Remembered) -> dict[str, list[list[int]]]:
+def rankings_of(
+    conversation: Conversation, embedder: Remembered, database_url: str = ""
+) -> dict[str, list[list[int]]]:
     """Return the turns, best first, that each way of searching finds for each question."""
     questions = [question for question, _ in conversation.questions]
     vectors = dequantize(quantize(embedder.embed(conversation.turns)))
@@ -85,27 +89,42 @@ def rankings_of(conversation: Conversation, embedder: Remembered) -> dict[str, l
         "BM25 with neighbours": bm25(_windows(conversation), questions),
         "cosine": nearest,
         "plain hybrid": [fused(*pair) for pair in zip(nearest, by_words, strict=True)],
-        OURS: anyio.run(search, conversation, questions, embedder),
+        OURS: anyio.run(search, conversation, questions, embedder, database_url),
     }
 
 
 async def search(
-    conversation: Conversation, questions: Sequence[str], embedder: Remembered
+    conversation: Conversation,
+    questions: Sequence[str],
+    embedder: Remembered,
+    database_url: str = "",
 ) -> list[list[int]]:
     """Remember the turns, and find them as any user of memory does."""
     now = max(conversation.created) + DAY_S
+    namespace = f"{NAMESPACE} {uuid.uuid4()}"
     with tempfile.TemporaryDirectory() as directory:
-        file = SqliteFile(Path(directory) / "notes.db")
-        store = SqliteStore(file)
+        database, store = open_store(Path(directory), database_url)
         meaning = NoteVectorizer(store, embedder)
-        async with file.running(), store.running(), meaning.running():
-            memory = Memory(store, meaning, namespace=NAMESPACE, clock=lambda: now, zone=UTC)
+        async with database.running(), store.running(), meaning.running():
+            memory = Memory(store, meaning, namespace=namespace, clock=lambda: now, zone=UTC)
             hashes = await memory.store_batch(notes(conversation))
             turns = {name: turn for turn, name in enumerate(hashes)}
             await meaning.until_done()
-            await store.warm(NAMESPACE)
+            await store.warm(namespace)
             found = [await memory.search(question, limit=DEPTH) for question in questions]
             return [[turns[note.hash] for note in result.memories] for result in found]
+
+
+def open_store(directory: Path, database_url: str) -> tuple[Any, Any]:
+    """Return the database of a directory, or that of an address, and the notes in it."""
+    if database_url:
+        from toolfold.memory.postgres.connection import PostgresMemory
+        from toolfold.memory.postgres.store import PostgresStore
+
+        database = PostgresMemory(database_url)
+        return database, PostgresStore(database)
+    file = SqliteFile(directory / "notes.db")
+    return file, SqliteStore(file)
 
 
 def compare_turns(

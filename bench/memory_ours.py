@@ -20,7 +20,7 @@ from stage import ROOT
 from toolfold.embedding import BuiltinEmbedder, Embedder, Vectors
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 NAMESPACE = "bench"

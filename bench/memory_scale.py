@@ -63,7 +63,7 @@ OPENING = """
 import sys, time
 from pathlib import Path
 import anyio, anyio.to_thread
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.ranking.rank import WORDS
 from toolfold.memory.store import EVERYTHING, Query

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,10 +64,14 @@ class Stage:
                 entries[f"records_{copy}"] = self._memory(home / f"graph_{copy}.jsonl")
             entries["everything"] = _entry([*self.npm_server("everything"), "stdio"])
             entries["filesystem"] = _entry([*self.npm_server("filesystem"), str(home)])
-        side = Side(home, entries)
-        side.config.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
-        side.reset()
-        return side
+        return _made(Side(home, entries))
+
+    def reads(self, name: str) -> "Side":
+        """Make the configuration of a side whose one server is slow to read from."""
+        home = self.directory / name
+        home.mkdir()
+        script = Path(__file__).with_name("workers") / "slow_reads.py"
+        return _made(Side(home, {"slow": _entry([sys.executable, str(script)])}))
 
     def _memory(self, file: Path) -> dict[str, Any]:
         file.write_text(jobs.graph(is_done=False), encoding="utf-8")
@@ -97,6 +102,12 @@ class Side:
     @property
     def _data(self) -> Path:
         return self.home / "graph.jsonl"
+
+
+def _made(side: Side) -> Side:
+    side.config.write_text(json.dumps({"mcpServers": side.entries}), encoding="utf-8")
+    side.reset()
+    return side
 
 
 def _entry(command: list[str], **env: str) -> dict[str, Any]:

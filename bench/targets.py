@@ -30,6 +30,7 @@ TARGETS: Final = {
     "job-10": Target(1.33, "2026-11-16"),
     "job-1-daemon": Target(1.30, "2026-11-16"),
     "job-1-guarded": Target(1.06, "2026-11-16"),
+    "reads-50": Target(0.2, "2026-11-16"),
     "null-call": Target(2.5, "2026-11-16"),
     "single-call": Target(4.0, "2026-11-16"),
     # bench/start.py, bench/hooks.py: times of bare Python, and how much faster than the peer
@@ -48,6 +49,10 @@ TARGETS: Final = {
     "audit": Target(1.05, "2026-11-16"),
     "ledger": Target(1.05, "2026-11-16"),
     "rest-growth": Target(1.05, "2026-11-16"),
+    # bench/dashboard.py: 100,000 runs and 100,000 notes
+    "dashboard-p95-ms": Target(200, "2026-11-16"),
+    "dashboard-paint-ms": Target(1_000, "2026-11-16"),
+    "dashboard-growth": Target(1.05, "2026-11-16"),
     # bench/catalog.py: a large catalogue
     "catalog-ms": Target(100, "2026-11-16"),
     "catalog-mb": Target(100, "2026-11-16"),
@@ -64,12 +69,24 @@ TARGETS: Final = {
     "locomo-sessions-r5": _least(0.877, "2026-11-15"),
     "locomo-sessions-r10": _least(0.934, "2026-11-15"),
     "consolidation-loss": Target(0.002, "2026-11-15"),
+    # bench/supersession.py
+    "supersession-now": _least(0.90, "2026-11-16"),
+    "supersession-then": _least(0.85, "2026-11-16"),
+    "supersession-false": Target(0.01, "2026-11-16"),
+    "supersession-beam": _least(0.90, "2026-11-16"),
+    # bench/memory_audit.py: for each kind; processor seconds and memory for 100,000 notes
+    "memory-audit-recall": _least(0.95, "2026-11-16"),
+    "memory-audit-precision": _least(0.90, "2026-11-16"),
+    "memory-audit-s": Target(120.0, "2026-11-16"),
+    "memory-audit-mb": Target(400.0, "2026-11-16"),
     "documents": Target(2.0, "2026-11-15"),
     "graph-write": _least(30.0, "2026-11-15"),
     "graph-search": _least(10.0, "2026-11-15"),
     "graph-read": _least(1.0, "2026-11-15"),
     "graph-growth": Target(2.0, "2026-11-15"),
     "privacy-mb-s": _least(1.0, "2026-11-16"),
+    # bench/agentdojo.py: the share of tasks that run unasked under `careful`
+    "agentdojo-unasked": _least(0.5, "2026-11-16"),
 }
 
 

@@ -17,8 +17,7 @@ from typing import Any
 import anyio
 
 from toolfold.app import running_app
-from toolfold.catalog.observed_shapes import SHIPPED, stable
-from toolfold.catalog.shapes import from_json, to_json
+from toolfold.catalog.observed_shapes import SHIPPED, from_json, stable, to_json
 from toolfold.config.config import load_config
 from toolfold.jsontypes import JsonObject
 

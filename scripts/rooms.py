@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -63,7 +64,8 @@ RESULTS = {
     "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                    "serverInfo": {"name": "crm", "version": "0"}},
     "tools/list": {"tools": [{"name": "add", "inputSchema": SCHEMA,
-                              "annotations": {"readOnlyHint": True}}]},
+                              "annotations": {"readOnlyHint": True}},
+                             {"name": "change", "inputSchema": SCHEMA}]},
     "tools/call": {"content": [{"type": "text", "text": "3"}]},
 }
 for line in sys.stdin:
@@ -77,16 +79,18 @@ for line in sys.stdin:
 
 
 class Peer:
-    """A client of `toolfold mcp --no-daemon`, which runs under the tracer."""
+    """A client of `toolfold mcp`, which runs under a tracer that is told of marks."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(
+        self, home: Path, tracer: str, options: Sequence[str] = ("--no-daemon",), **environ: str
+    ) -> None:
         self._marks = home / "marks"
         os.mkfifo(self._marks)
-        (home / "tracer.py").write_text(TRACER)
+        (home / "tracer.py").write_text(tracer)
         (home / "upstream.py").write_text(UPSTREAM)
         server = {"command": sys.executable, "args": [str(home / "upstream.py")]}
         (home / "mcp.json").write_text(json.dumps({"mcpServers": {"crm": server}}))
-        command = [sys.executable, home / "tracer.py", "mcp", "--no-daemon"]
+        command = [sys.executable, home / "tracer.py", "mcp", *options]
         self._process = subprocess.Popen(
             [*command, "--config", home / "mcp.json"],
             stdin=subprocess.PIPE,
@@ -100,7 +104,8 @@ class Peer:
                 "PYTHONPATH": str(ROOT / "src"),
             }
             | {"ROOMS_ROOT": str(SOURCE), "ROOMS_CALLS": str(home / "calls.json")}
-            | {"ROOMS_MARKS": str(self._marks)},
+            | {"ROOMS_MARKS": str(self._marks)}
+            | environ,
         )
         self._count = 0
 
@@ -147,7 +152,7 @@ def _open(stream: IO[str] | None) -> IO[str]:
 def walks() -> dict[str, list[str]]:
     """Return by job the modules of the functions that a warm call calls, in order."""
     with tempfile.TemporaryDirectory() as directory:
-        peer = Peer(Path(directory))
+        peer = Peer(Path(directory), TRACER)
         peer.begin()
         peer.run("import memory\nmemory.store('Staging runs on port 5434')")
         for code in JOBS.values():

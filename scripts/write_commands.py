@@ -1,8 +1,11 @@
 """Write docs/commands.md and the man page from the parser; a test holds them up to date."""
 
 import argparse
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+
+from json_shapes import SHAPES, WITHOUT
 
 from toolfold.entrypoints.cli import make_parser
 from toolfold.entrypoints.parser import Parser
@@ -15,7 +18,10 @@ _HEAD = """\
 
 Made from the parser by `scripts/write_commands.py`. `toolfold COMMAND --help` prints the same.
 
-Every command that shows something takes `--json`. Exit status: 0 done, 1 done and something is
+Every command that shows something takes `--json`, and prints one value of the shape that is given
+below: `{name: string, tags: [string], at?: number|null}` is an object that may lack `at`, `{*: T}` one with
+names of any kind. Moments are seconds since 1970. Errors go to standard error as sentences. Without
+`--json` are: {WITHOUT_JSON}. Exit status: 0 done, 1 done and something is
 wrong (a check failed, nothing was found), 2 not done (a mistake in the arguments or the
 configuration), 130 interrupted. Colours and relative times appear at a terminal only; `NO_COLOR=1`
 switches colours off. Destructive commands ask first; in a script pass `--yes`.
@@ -38,7 +44,8 @@ def _below(parser: argparse.ArgumentParser) -> Iterator[Parser]:
 
 def page() -> str:
     """Return docs/commands.md."""
-    parts = [_HEAD]
+    without = "; ".join(f"`{name}` ({reason})" for name, reason in WITHOUT.items())
+    parts = [_HEAD.replace("{WITHOUT_JSON}", without)]
     for parser in parsers():
         if parser.prog == "toolfold":
             continue
@@ -50,6 +57,8 @@ def page() -> str:
         if parser.examples:
             examples = "\n".join(f"$ {each}" for each in parser.examples)
             parts.append(f"```console\n{examples}\n```\n")
+        if shape := SHAPES.get(parser.prog.removeprefix("toolfold ")):
+            parts.append(f"With `--json`:\n\n```text\n{textwrap.fill(shape, 110)}\n```\n")
     return "\n".join(parts)
 
 

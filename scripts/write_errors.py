@@ -43,6 +43,7 @@ REMEDIES: dict[str, str] = {
     "InDoubt": "`toolfold runs resume RUN --repeat` makes the call again, `--skip` takes it as made.",
     "StateLost": "Start the session anew: its variables cannot be restored.",
     "RequestFailed": "Check the address and the key: `toolfold status`, `toolfold keys`.",
+    "TooManyRequests": "Wait as long as `Retry-After` says; `[keys]` in `config.toml` sets the limits.",
     "StoreError": "Check disk space and permissions of the file that the message names.",
 }
 """What to do, for each class."""
@@ -52,7 +53,7 @@ def classes(top: type[ToolfoldError] = ToolfoldError) -> Iterator[type[ToolfoldE
     """Yield every class of error, a class before those below it."""
     yield top
     for each in top.__subclasses__():
-        if each.__module__ == errors.__name__:
+        if each.__module__ == errors.__name__ and each.__bases__[0] is top:
             yield from classes(each)
 
 

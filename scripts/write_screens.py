@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images" / "screens"
 PAGE = ROOT / "docs" / "screens.md"
 COLUMNS = 100
+SHOWN_LINES = 16
 SHOP = {"command": sys.executable, "args": ["-P", "-m", "toolfold.entrypoints.demo_server"]}
 BEFORE = (
     ["memory", "store", "Invoices are sent on the first of the month", "--tags", "billing"],
@@ -48,6 +49,8 @@ SCREENS = {
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
+    piped: dict[str, str] = {}
+    as_json: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="toolfold-screens-") as directory:
         home = Path(directory) / "home"
         (home / "config").mkdir(parents=True)
@@ -61,8 +64,21 @@ def main() -> None:
         for name, words in SCREENS.items():
             shown = at_terminal(words, environ, directory).replace(directory, "~")
             (FOLDER / f"{name}.svg").write_text(picture(words, shown), encoding="utf-8")
+            piped[name] = in_pipe(words, environ, directory)
+            if words:
+                as_json[name] = in_pipe([*words, "--json"], environ, directory)
         subprocess.run(_command(["stop"]), env=environ, cwd=directory, capture_output=True)
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(piped, as_json), encoding="utf-8")
+
+
+def in_pipe(words: list[str], environ: dict[str, str], directory: str) -> str:
+    """Return the first lines of what a command prints where nobody looks."""
+    done = subprocess.run(
+        _command(words), env=environ, cwd=directory, capture_output=True, text=True
+    )
+    lines = (done.stdout + done.stderr).replace(directory, "~").rstrip().splitlines()
+    cut = [f"{line[:COLUMNS]}…" if len(line) > COLUMNS else line for line in lines[:SHOWN_LINES]]
+    return "\n".join([*cut, "…"] if len(lines) > SHOWN_LINES else cut)
 
 
 def _command(words: list[str]) -> list[str]:
@@ -89,7 +105,7 @@ def at_terminal(words: list[str], environ: dict[str, str], directory: str) -> st
     process.wait(60)
     text = shown.decode().replace("\r\n", "\n")
     # A line that says that something is in progress is drawn over.
-    return re.sub(r"[^\n]*\r(\x1b\[2K)?", "", re.sub(r"\x1b\[\?25[lh]|\x1b\[1A", "", text))
+    return re.sub(r"[^\n]*\r(\x1b\[2?K)?", "", re.sub(r"\x1b\[\?25[lh]|\x1b\[1A", "", text))
 
 
 def picture(words: list[str], shown: str) -> str:
@@ -101,13 +117,19 @@ def picture(words: list[str], shown: str) -> str:
     return console.export_svg(title="toolfold", unique_id="toolfold")
 
 
-def page() -> str:
+def page(piped: dict[str, str], as_json: dict[str, str]) -> str:
     """Return docs/screens.md."""
-    parts = ["# Screens\n\nMade by `scripts/write_screens.py`. In a pipe the same is plain text; "
-             "`--json` gives it to programs.\n"]  # fmt: skip
+    parts = [
+        "# Screens\n\nMade by `scripts/write_screens.py`. Below each picture is what the same command "
+        "prints in a pipe, and\nwith `--json`; what is longer is cut. "
+        "[commands.md](commands.md) says what is in each JSON.\n"
+    ]
     for name, words in SCREENS.items():
-        typed = _typed(words).replace("\\n", "; ")
-        parts.append(f"## {typed}\n\n![{typed}](images/screens/{name}.svg)\n".replace('"', "'"))
+        typed = _typed(words).replace("\\n", "; ").replace('"', "'")
+        parts.append(f"## {typed}\n\n![{typed}](images/screens/{name}.svg)\n")
+        parts.append(f"```text\n{piped[name]}\n```\n")
+        if name in as_json:
+            parts.append(f"```text\n{as_json[name]}\n```\n")
     return "\n".join(parts)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolfold.entrypoints.mcp.memory import memory_tools
-from toolfold.memory import definitions
+from toolfold.memory import verbs as definitions
 from toolfold.memory.verbs import VERBS, Verb
 
 ROOT = Path(__file__).parents[1] / "src/toolfold"

@@ -158,6 +158,8 @@ def _integer(schema: Any, root: Any, full: bool, depth: int, salt: int) -> Any:
             high if high is not None else schema["exclusiveMaximum"] - 1,
             schema["exclusiveMaximum"] - 1,
         )
+    if "exclusiveMinimum" in schema and "exclusiveMaximum" in schema and _is_real(schema):
+        return (schema["exclusiveMinimum"] + schema["exclusiveMaximum"]) / 2
     value = low if low is not None else (min(1, high) if high is not None else 1)
     step = schema.get("multipleOf")
     if step:
@@ -173,6 +175,11 @@ def _integer(schema: Any, root: Any, full: bool, depth: int, salt: int) -> Any:
             return (schema.get("exclusiveMinimum", low) + high) / 2
         raise NoSample
     return value
+
+
+def _is_real(schema: Any) -> bool:
+    kinds = schema.get("type")
+    return "integer" not in (kinds if isinstance(kinds, list) else [kinds])
 
 
 def _array(schema: Any, root: Any, full: bool, depth: int, salt: int) -> list[Any]:
@@ -302,7 +309,9 @@ class Judge:
             Draft4Validator if self.is_swagger else OAS31Validator if is_new else OAS30Validator
         )
         kind = DRAFT202012 if is_new else DRAFT4
-        resource = Resource(contents=document, specification=kind)
+        self._is_new = is_new
+        mended = _mended(document, is_new)
+        resource = Resource(contents=mended, specification=kind)
         self._registry: Any = Registry().with_resource("urn:spec", resource)
 
     def resolve(self, value: Any) -> Any:
@@ -315,11 +324,15 @@ class Judge:
         return value
 
     def is_valid(self, value: Any, schema: Any) -> bool:
-        validator = self._class(_rebased(schema), registry=self._registry)
+        validator = self._class(self._rebased(schema), registry=self._registry)
         try:
             return next(validator.iter_errors(value), None) is None
         except ValidationError:
             return False
+
+    def _rebased(self, schema: Any) -> Any:
+        """Return a schema whose references lead into the specification."""
+        return _led(_mended(schema, self._is_new))
 
     def faults(
         self, path: str, method: str, target: str, headers: Any, content: bytes | None
@@ -455,12 +468,64 @@ class Judge:
 
     def _form(self, pairs: list[tuple[str, str]], schema: Any) -> Any:
         made: dict[str, Any] = {}
-        for name in dict.fromkeys(name.partition("[")[0] for name, _ in pairs):
+        known = schema.get("properties", {}) if isinstance(schema, dict) else {}
+        names = (name if name in known else name.partition("[")[0] for name, _ in pairs)
+        for name in dict.fromkeys(names):
             inner = _property(schema, name, self)
             candidates = list(self._decoded(name, {"style": "form"}, inner, pairs))
             fitting = [each for each in candidates if self.is_valid(each, inner)]
             made[name] = fitting[0] if fitting else candidates[0] if candidates else None
         return made
+
+
+def _led(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {
+            key: f"urn:spec{value}"
+            if key == "$ref" and isinstance(value, str) and value.startswith("#")
+            else _led(value)
+            for key, value in schema.items()
+            if key not in ("example", "examples", "default", "x-example")
+        }
+    return [_led(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _mended(schema: Any, is_new: bool) -> Any:
+    """Return a schema by which a request can be judged: the words are the specification's own.
+
+    Before 3.1 what stands beside a reference does not count. What only answers have is not
+    required of a request. A type that none of the listed values has is not asked for: nothing
+    could fit both. Nor is an expression that is not one of Python's.
+    """
+    if isinstance(schema, list):
+        return [_mended(each, is_new) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if not is_new and isinstance(schema.get("$ref"), str):
+        return {"$ref": schema["$ref"]}
+    made = {key: _mended(value, is_new) for key, value in schema.items()}
+    if isinstance(made.get("pattern"), str) and not _is_expression(made["pattern"]):
+        del made["pattern"]
+    values, kind = made.get("enum"), made.get("type")
+    is_listed = isinstance(values, list) and isinstance(kind, str)
+    if is_listed and not any(_is_of(value, kind) for value in values):
+        del made["type"]
+    if isinstance(made.get("required"), list) and isinstance(made.get("properties"), dict):
+        answered = {
+            n for n, p in made["properties"].items() if isinstance(p, dict) and p.get("readOnly")
+        }
+        made["required"] = [name for name in made["required"] if name not in answered]
+        if not made["required"]:
+            del made["required"]
+    return made
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 _KEYWORDS = frozenset(
@@ -470,19 +535,6 @@ _KEYWORDS = frozenset(
         *("uniqueItems", "multipleOf"),
     }
 )
-
-
-def _rebased(schema: Any) -> Any:
-    """Return a schema whose references lead into the specification."""
-    if isinstance(schema, dict):
-        return {
-            key: f"urn:spec{value}"
-            if key == "$ref" and isinstance(value, str) and value.startswith("#")
-            else _rebased(value)
-            for key, value in schema.items()
-            if key not in ("example", "examples", "default", "x-example")
-        }
-    return [_rebased(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _kinds(schema: Any, judge: Judge, depth: int = 0) -> Iterator[str]:
@@ -552,7 +604,9 @@ def _path_values(template: str, path: str) -> list[tuple[str, str]]:
     bare = template.partition("#")[0].partition("?")[0]
     pieces = re.split(r"\{([^{}]*)\}", bare if bare.startswith("/") else f"/{bare}")
     pattern = "".join(
-        "([^/]+)" if at % 2 else "".join(re.escape(c) for c in piece)
+        ("([^/]+)" if pieces[at + 1] else "([^/]+?)")
+        if at % 2
+        else "".join(re.escape(c) for c in piece)
         for at, piece in enumerate(pieces)
     )
     found = re.fullmatch(pattern, unquote_path(path))

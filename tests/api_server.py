@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from toolfold.catalog.binding import wrapped_result
-from toolfold.catalog.openapi.model import Api, Operation
+from toolfold.catalog.openapi.model import Api, ApiOperation
 from toolfold.catalog.openapi.operations import read_api
 from toolfold.catalog.openapi.text import parse_text
 
@@ -38,7 +38,7 @@ class ServedApi:
         document = parse_text(path.read_bytes())
         return cls(document, read_api(document, variables={}), Judge(document))
 
-    def answer(self, operation: Operation) -> Any:
+    def answer(self, operation: ApiOperation) -> Any:
         tool = next(each for each in self.api.tools if each.name == operation.name)
         schema = tool.output_schema
         if schema is None:
@@ -80,13 +80,13 @@ class ApiServer:
         return Response(status_code=204) if answer is None else _json(answer)
 
 
-def _fits(operation: Operation, method: str, path: str) -> bool:
+def _fits(operation: ApiOperation, method: str, path: str) -> bool:
     template = operation.path.partition("#")[0].partition("?")[0]
     pattern = re.sub(r"\\{.*?\\}", "[^/]+", re.escape(template))
     return operation.method == method and re.fullmatch(pattern, path) is not None
 
 
-def _literal_chars(operation: Operation) -> int:
+def _literal_chars(operation: ApiOperation) -> int:
     return len(re.sub(r"{.*?}", "", operation.path))
 
 

@@ -3,12 +3,13 @@
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import postgres_server
 import pytest
 import support
 from hypothesis import HealthCheck, settings
@@ -16,16 +17,22 @@ from support import ROOT, MakeApp, MakeConfig, Running, write_config
 
 from toolfold.app import running_app
 from toolfold.config.config import Config, load_config
+from toolfold.storage.tables import keeping_connections
 
 # How long an example takes depends on what else the machine does.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
+settings.register_profile(
+    "short", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", settings.get_profile("short"), max_examples=500)  # `make soak`
+settings.load_profile("short")
 
 _WARM = pytest.StashKey[TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Lay out the warm interpreter, once for all workers; see `warm/interpreter.py`."""
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)  # programs that inherit one of them are not forked
     is_worker = hasattr(config, "workerinput")
     if is_worker or sys.platform != "linux" or "COVERAGE_RUN" in os.environ:
         return
@@ -50,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
     (directory / "command").write_text(json.dumps(command))
 
 
+def pytest_sessionfinish() -> None:
+    """End what tests have started for all; workers end without a word, so not at exit."""
+    postgres_server.stop()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (directory := config.stash.get(_WARM, None)) is not None:
         directory.cleanup()
@@ -64,6 +76,14 @@ def anyio_backend() -> str:
 def home(tmp_path: Path) -> Path:
     """A toolfold of its own: empty, and not the user's."""
     return tmp_path / "home"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty PostgreSQL; empty in the other half of the tests that take it."""
+    url = postgres_server.database_url(tmp_path) if request.param == "postgres" else ""
+    with keeping_connections(url):
+        yield url
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def serving(command: list[str], *, home: Path) -> Iterator[Serving]:
             yield Serving(process, line.split()[-1])
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=60)
 
 
 def serve_command(config: Path, *arguments: str, interpreter: str = "") -> list[str]:

@@ -5,12 +5,14 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from toolfold.app import App
 from toolfold.config.config import Config
@@ -72,6 +74,18 @@ def conformance(*arguments: str) -> list[str]:
     return [str(node), str(script.resolve()), *arguments]
 
 
+CLAUDE_CODE_ENVIRON = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    # Its first question waits for its servers, however long they take to start.
+    "MCP_CONNECTION_NONBLOCKING": "0",
+    "MCP_CONNECT_TIMEOUT_MS": "90000",
+    "MCP_TIMEOUT": "90000",
+}
+"""What the real Claude Code is started with."""
+
+
 def claude_code(*arguments: str) -> list[str]:
     """Return the command of the real Claude Code; skip the test where it is absent."""
     package = _TOOLS / "claude" / "node_modules" / "@anthropic-ai" / "claude-code-linux-x64"
@@ -115,6 +129,20 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def examples(number: int) -> settings:
+    """Ask for so many examples in `make soak`, and for some of them in `make test`."""
+    is_long = settings.get_current_profile_name() == "long"
+    return settings(max_examples=number if is_long else number // 8)
+
+
+@contextmanager
+def computing_at_most(cpu_s: float) -> Iterator[None]:
+    """See that what is inside takes no more of the processor, however busy the machine is."""
+    started = time.thread_time()
+    yield
+    assert time.thread_time() - started < cpu_s
 
 
 def _skip_unless_there(path: Path, what: str) -> None:

@@ -57,6 +57,30 @@ def test_a_case_is_measured_beside_its_baseline() -> None:
     assert f"{TARGETS['single-call'].limit}" in done.stdout
 
 
+def test_agentdojo_is_replayed_in_short() -> None:
+    if not (ROOT / ".tools" / "agentdojo" / "bin" / "python").exists():
+        pytest.skip("AgentDojo is not installed: `make agentdojo` does that, and replays all of it")
+    command = [sys.executable, str(BENCH / "agentdojo.py"), "--short"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a replay, an upper bound" in done.stdout
+    assert "0 not refused" in done.stdout
+    assert "every bar is held" in done.stdout
+
+
+@pytest.mark.timeout(600)
+def test_looking_at_the_dashboard_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCH / "dashboard.py"), "--untimed", "--kept", str(tmp_path)]
+    command += ["--size", "1000", "--turns", "1", "--views", "100"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "descriptors left by 100 watchers" in done.stdout
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.is_ours])
 def test_every_case_of_ours_can_be_measured(name: str) -> None:
@@ -101,6 +125,6 @@ def test_every_bench_is_run_by_make() -> None:
         (ROOT / "Makefile").read_text().partition("BENCHES :=")[2].partition("\n\n")[0].split()
     )
     parts = {"build_peer_model", "cases", "jobs", "memory_ours", "memory_sides", "notes", "pairing"}
-    parts |= {"report", "stage", "targets"}
+    parts |= {"chains", "report", "stage", "targets"}
 
     assert {path.stem for path in BENCH.glob("*.py")} - parts == {*benches} - {"\\"}

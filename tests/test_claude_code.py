@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from servers.model_api import LAST_WORDS, serve_model_api
-from support import ROOT, claude_code, entry, node_server, python
+from support import CLAUDE_CODE_ENVIRON, ROOT, claude_code, entry, node_server, python
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TOOL = "mcp__toolfold__execute_code"
@@ -22,9 +22,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
         "TOOLFOLD_HOME": str(tmp_path / "toolfold"),
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_TELEMETRY": "1",
-        "DISABLE_AUTOUPDATER": "1",
+        **CLAUDE_CODE_ENVIRON,
     }
 
 
@@ -98,7 +96,10 @@ def test_claude_code_sees_one_tool_calls_it_and_reads_the_answer(
     [offered] = [t for t in api.conversation[0]["tools"] if t["name"].startswith("mcp__")]
     assert offered["name"] == TOOL
     assert offered["input_schema"]["required"] == ["code"]
-    assert "Servers are modules, already imported: files, notes" in offered["description"]
+    assert (
+        "their tools functions, already imported: files (filesystem), notes"
+        in offered["description"]
+    )
     assert not offered.get("defer_loading")
     [result] = api.results()
     assert not result.get("is_error"), result

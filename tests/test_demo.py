@@ -2,12 +2,13 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from support import ROOT, node_server, python
+from support import ROOT, node_server
 
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin
@@ -52,7 +53,7 @@ def rows_of(report: str) -> dict[tuple[str, str], Row]:
 
 def run_demo(*arguments: str, home: Path) -> str:
     home.mkdir()
-    command = [python(), str(ROOT / "examples" / "demo.py"), "--quick", *arguments]
+    command = [sys.executable, str(ROOT / "examples" / "demo.py"), "--quick", *arguments]
     environ = os.environ | {"HOME": str(home), "TMPDIR": str(home)}
     done = subprocess.run(
         command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False

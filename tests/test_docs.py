@@ -4,9 +4,8 @@ import re
 import pytest
 from support import ROOT
 
-from toolfold.config.hooks import HookSettings
 from toolfold.config.servers import ServerOptions
-from toolfold.config.settings import Limits, MemorySettings, PrivacySettings, Settings
+from toolfold.config.settings import HookSettings, Limits, MemorySettings, PrivacySettings, Settings
 from toolfold.entrypoints.cli import make_parser
 from toolfold.execution.analysis.plan import make_plan
 
@@ -59,6 +58,17 @@ def test_links_between_documents_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_way_around_the_border_has_its_tests() -> None:
+    rows = re.findall(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", read("docs/security.md"), re.MULTILINE)
+
+    assert [int(number) for number, _ in rows] == list(range(1, 14))
+    for _, shown in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", shown)
+        assert len(named) == shown.count("`") // 2 > 0
+        for file, test in named:
+            assert f"def {test}(" in read(file), f"{file} has no {test}"
 
 
 def test_the_calculator_loads_nothing_from_elsewhere() -> None:

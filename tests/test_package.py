@@ -10,10 +10,13 @@ import tarfile
 import venv
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import Distribution, PathDistribution, distribution
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from support import ROOT
 
 import toolfold
@@ -133,6 +136,45 @@ def test_the_hook_asks_for_the_files_that_the_program_opens() -> None:
     assert set(settings["hooks"]["custom"]["assets"]) == opened
 
 
+def needed(package: Distribution, extras: frozenset[str] = frozenset()) -> dict[str, int]:
+    """Return what an index would give with a package, and how many bytes the files of each take.
+
+    Bytecode is not counted; it comes when a module is first imported.
+    """
+    sizes: dict[str, int] = {}
+    seen = set()
+    waiting = [(package, extras)]
+    while waiting:
+        package, extras = waiting.pop()
+        name = canonicalize_name(package.metadata["Name"])
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        files = (Path(str(file.locate())) for file in package.files or [])
+        sizes[name] = sum(file.stat().st_size for file in files if is_counted(file))
+        for wanted in map(Requirement, package.requires or []):
+            marker = wanted.marker
+            if not marker or any(marker.evaluate({"extra": each}) for each in ("", *extras)):
+                waiting.append((distribution(wanted.name), frozenset(wanted.extras)))
+    return sizes
+
+
+def is_counted(file: Path) -> bool:
+    return file.suffix != ".pyc" and file.is_file()
+
+
+def test_without_extras_less_than_280_mb_are_installed(built: Path) -> None:
+    wheel = zipfile.Path(built / f"toolfold-{VERSION}-py3-none-any.whl")
+    package = PathDistribution(wheel / f"toolfold-{VERSION}.dist-info")
+    sizes = needed(package)
+    sizes["toolfold"] = sum(file.file_size for file in wheel.root.infolist())
+
+    assert not {"tokenizers", "huggingface-hub", "hf-xet"} & set(sizes)
+    assert "tokenizers" in needed(package, frozenset({"ner"}))
+    assert min(sizes[name] for name in ("toolfold", "numpy", "onnxruntime")) > 20_000_000
+    assert sum(sizes.values()) < 280_000_000, sorted(sizes.items(), key=lambda each: -each[1])
+
+
 def test_the_installed_package_runs_code(installed: Installed) -> None:
     done = installed.run("run", "-c", "sum(range(10))")
 
@@ -141,10 +183,11 @@ def test_the_installed_package_runs_code(installed: Installed) -> None:
 
 def test_the_installed_package_remembers_and_finds_by_meaning(installed: Installed) -> None:
     stored = installed.run("memory", "store", "The invoice is due on Friday")
-    found = installed.run("memory", "search", "when must we pay", "--json")
-
     assert stored.returncode == 0, stored.stderr
-    assert "invoice is due" in found.stdout
+
+    # On a busy machine the model is not loaded in time, and a search goes by words alone.
+    found = (installed.run("memory", "search", "when must we pay", "--json") for _ in range(10))
+    assert any("invoice is due" in done.stdout for done in found)
 
 
 def test_the_installed_package_counts_tokens(installed: Installed) -> None:
@@ -159,6 +202,30 @@ def test_the_doctor_finds_nothing_wrong_with_the_installed_package(installed: In
     assert "FAILED" not in done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
     assert "servers: none is configured" in done.stdout
+
+
+PARTS = {"o200k_base.tiktoken.gz": "vocabulary", "gte-small-int8.onnx": "model"}
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "another"])
+def test_the_doctor_sees_that_a_file_of_the_package_is_missing_or_another(
+    installed: Installed, is_there: bool
+) -> None:
+    [assets] = installed.python.parents[1].glob("lib/*/site-packages/toolfold/assets")
+    contents = {assets / name: (assets / name).read_bytes() for name in PARTS}
+    for path, content in contents.items():
+        path.unlink()
+        if is_there:
+            path.write_bytes(content[:-100])
+    done = installed.run("doctor")
+    for path, content in contents.items():
+        path.write_bytes(content)
+
+    for part in PARTS.values():
+        [line] = [each for each in done.stdout.splitlines() if f" {part}: " in each]
+        assert line.startswith("FAILED")
+        assert "reinstall toolfold" in line
+    assert done.returncode == 1
 
 
 def test_the_installed_relay_answers_a_client(installed: Installed) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support import ROOT
 
 import toolfold
-from toolfold.config.ownentry import is_toolfold
+from toolfold.config.entry import is_toolfold
 from toolfold.execution.analysis.plan import make_plan
 
 # The parts of the registry's schema that concern a PyPI package over stdio.

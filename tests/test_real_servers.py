@@ -156,3 +156,14 @@ async def test_a_page_is_fetched_an_image_shown_and_an_error_caught(
         "    print('refused:', error)"
     )
     assert "refused: filesystem.read_text_file failed: Access denied" in caught.text
+
+
+@pytest.mark.timeout(120)
+async def test_a_task_of_the_reference_server_is_a_plain_call(
+    running: MakeApp, servers: dict[str, Any]
+) -> None:
+    code = "import everything\neverything.simulate_research_query(topic='tides')"
+    async with running({"everything": servers["everything"]}, connect_timeout_s=60) as toolfold:
+        report = await value(toolfold, code)
+
+    assert "# Research Report: tides" in str(report)

@@ -12,15 +12,15 @@ import anyio
 
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.graph.tools import call_as_json
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph import SqliteGraphStore
+from toolfold.memory.sql.graph import SqlGraphStore
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 
 async def _serve(directory: Path) -> None:
     file = SqliteFile(directory / "memory.db")
     async with file.running():
-        graph = Graph(SqliteGraphStore(file), SqliteStore(file), namespace="bench")
+        graph = Graph(SqlGraphStore(file), SqliteStore(file), namespace="bench")
         for line in sys.stdin:
             message = json.loads(line)
             if "id" in message:

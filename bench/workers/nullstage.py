@@ -18,6 +18,7 @@ from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.pool import UpstreamPool
+from toolfold.catalog.secrets import Secrets, ServerSecrets
 from toolfold.catalog.tool import ListedTool
 from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream
@@ -28,6 +29,7 @@ from toolfold.config.settings import Limits
 from toolfold.execution.runtime import Runtime
 from toolfold.journal.journal import Journal
 from toolfold.jsontypes import JsonObject
+from toolfold.storage.secrets import SecretStore
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -47,7 +49,9 @@ class NullUpstream(McpUpstream):
             cache=ListingCache(directory),
             logins=Logins(Directories.from_environ({"TOOLFOLD_HOME": str(directory)})),
             log_file=directory / "null.log",
+            secrets=ServerSecrets(Secrets(SecretStore(directory), {}), config, "", ""),
             connect_timeout_s=1.0,
+            task_s=1.0,
             start=ServerStart(directory=directory, path=""),
             sizes=MessageSizes(
                 result_bytes=Limits().result_bytes, large_result_bytes=Limits().result_bytes

@@ -2,16 +2,16 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from toolfold.client.client import Client
+    from toolfold.client.client import Client, ToolfoldError
 
-__all__ = ["Client"]
+__all__ = ["Client", "ToolfoldError"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
     """Load what is offered here when it is first used, so that importing us costs nothing."""
-    if name == "Client":
-        from toolfold.client.client import Client  # noqa: PLC0415
+    if name in __all__:
+        from toolfold.client import client  # noqa: PLC0415
 
-        return Client
+        return getattr(client, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,32 +1,41 @@
 """Composition root: Config in, running App out."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 import anyio
 import anyio.to_thread
 from anyio.from_thread import check_cancelled
+from anyio.from_thread import run as run_in_loop
 
-from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.large import MessageSizes
 from toolfold.catalog.listing import ListingCache
-from toolfold.catalog.login.logins import Logins
-from toolfold.catalog.login.stored import StoredLogin
+from toolfold.catalog.login.logins import Logins, StoredLogin
 from toolfold.catalog.openapi.upstream import ApiUpstream
 from toolfold.catalog.orphans import Children
 from toolfold.catalog.pool import UpstreamPool
+from toolfold.catalog.program import ProgramUpstream
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
+from toolfold.catalog.secrets import Secrets, ServerSecrets
 from toolfold.catalog.sending import Sender
+from toolfold.catalog.tool import BuiltIn
 from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream, Upstream
-from toolfold.config.config import Config
+from toolfold.config.config import Config, environment
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import BuiltinEmbedder, Embedder
@@ -43,58 +52,91 @@ from toolfold.execution.modules.tools import DiscoveryModule
 from toolfold.execution.open_questions import OpenQuestions
 from toolfold.execution.runtime import Runtime
 from toolfold.execution.service import RunConfigs, RunService
-from toolfold.execution.sessions.parked import ParkedProcesses
+from toolfold.execution.sessions.folder import ParkedProcesses
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 from toolfold.execution.tiers import Tiers
-from toolfold.execution.trust.approvals import approvals_of
+from toolfold.execution.trust.approval_form import policy_files
+from toolfold.execution.trust.approvals import SCHEMA as APPROVALS_SCHEMA
+from toolfold.execution.trust.approvals import approvals_of, keep_expiring
 from toolfold.execution.trust.asked_clients import CLIENTS_FILE, AskedClients
-from toolfold.execution.trust.client_rules import policy_files
 from toolfold.execution.trust.guard import is_denied
-from toolfold.execution.trust.paused_runs import WaitingRuns
+from toolfold.execution.trust.pinned_definitions import SCHEMA as DEFINITIONS_SCHEMA
+from toolfold.execution.trust.preapproval import Preapprovals, WaitingRuns
 from toolfold.execution.trust.privacy_border import PrivacyRules
+from toolfold.execution.upkeep import keep_within_bounds
+from toolfold.execution.verb_door import VerbDoors
 from toolfold.journal.journal import Journal, journal_of
+from toolfold.journal.runsdb import SCHEMA as JOURNAL_SCHEMA
 from toolfold.jsontypes import JsonObject
-from toolfold.memory.background import in_background
-from toolfold.memory.consolidation.schedule import keep_consolidating
-from toolfold.memory.consolidation.service import Consolidation
+from toolfold.memory.audit.service import NoteAudit
+from toolfold.memory.consolidation.service import Consolidation, keep_consolidating
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
-from toolfold.memory.forms import as_named, as_text
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.memories import MakeServices, Memories, Progress, RequestContext
+from toolfold.memory.models import as_named, as_text
 from toolfold.memory.note_vectors import NoteVectorizer as NoteMeaning
-from toolfold.memory.note_vectors import reembed
+from toolfold.memory.note_vectors import UsageCounter, reembed
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.archive import SqliteArchive
-from toolfold.memory.sqlite.consolidation import SqliteConsolidations
-from toolfold.memory.sqlite.documents import SqliteDocuments
-from toolfold.memory.sqlite.events import SqliteEvents
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph import SqliteGraphStore
+from toolfold.memory.sql.archive import SqlArchive
+from toolfold.memory.sql.connection import SqlConnection, SqlDatabase
+from toolfold.memory.sql.consolidation import SqlConsolidations
+from toolfold.memory.sql.copy import copy_memory
+from toolfold.memory.sql.documents import SqlDocuments
+from toolfold.memory.sql.events import SqlEvents
+from toolfold.memory.sql.graph import SqlGraphStore
+from toolfold.memory.sqlite.connection import SqliteFile
+from toolfold.memory.sqlite.steps import SCHEMA as MEMORY_SCHEMA
 from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.store import Store, in_background
 from toolfold.memory.transfer.service import Transfer
-from toolfold.memory.usage import UsageCounter
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
 from toolfold.policy.files import PolicyFiles
-from toolfold.privacy.detect import masked
-from toolfold.privacy.vaults import Vaults
+from toolfold.privacy.detect import find, masked
+from toolfold.privacy.schema import SCHEMA as VAULTS_SCHEMA
+from toolfold.privacy.store import Vaults, vaults_of
 from toolfold.sandbox.checker import MontyChecker
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox
 from toolfold.sandbox.monty import INTERPRETER, MontySandbox
-from toolfold.sandbox.watchdog import ending_when_stalled
-from toolfold.skills.library import Library
-from toolfold.skills.places import open_library
-from toolfold.skills.store import SkillStore
+from toolfold.sandbox.threads import ending_when_stalled
+from toolfold.skills.library import Library, open_library
+from toolfold.skills.store import SCHEMA as SKILLS_SCHEMA
+from toolfold.skills.store import SkillStore, skill_store_of
+from toolfold.storage.migrations import DatabaseSchema
+from toolfold.storage.secrets import SecretStore
+from toolfold.storage.tables import (
+    CopiedTable,
+    copy_store,
+    keeping_connections,
+    needing_driver,
+    open_tables,
+)
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import MODULE, WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
+
+# Few have a PostgreSQL, and its driver is an extra.
+if TYPE_CHECKING:
+    from toolfold.memory.postgres.connection import PostgresMemory
+    from toolfold.memory.postgres.store import PostgresStore
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
 
 _LOOKERS: Final = 2
 """How many calls look at files at once: each takes Python's time from all else that goes on."""
+
+
+DATABASES: Final[dict[str, DatabaseSchema]] = {
+    "memory.db": MEMORY_SCHEMA,
+    "runs.db": JOURNAL_SCHEMA,
+    "skills.db": SKILLS_SCHEMA,
+    "vaults.db": VAULTS_SCHEMA,
+    "approvals.db": APPROVALS_SCHEMA,
+    "definitions.db": DEFINITIONS_SCHEMA,
+}
+"""The SQLite files of a data directory. None of them has to be there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +158,29 @@ class App:
     rules: PolicyFiles
     shared: "SharedResources"
 
+    @contextmanager
+    def using(self) -> Iterator["App"]:
+        """Have this app for one request, as from an `AppSource` that has no other."""
+        yield self
+
+    @property
+    def switched(self) -> anyio.Event:
+        """Never set: no other app takes the place of this one."""
+        return anyio.Event()
+
+
+class AppSource(Protocol):
+    """Whatever has the app for the next request of a client."""
+
+    def using(self) -> AbstractContextManager[App]:
+        """Have the app that is current now for the length of a request."""
+        ...
+
+    @property
+    def switched(self) -> anyio.Event:
+        """Set when another app takes the place of the current one; another one is here then."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedResources:
@@ -132,8 +197,10 @@ class SharedResources:
     background_runs: BackgroundRuns
     run_configs: RunConfigs
     questions: OpenQuestions
+    preapprovals: Preapprovals
     skill_store: SkillStore
     vaults: Vaults
+    verb_doors: VerbDoors
 
     @property
     def stores(self) -> "Stores":
@@ -150,10 +217,15 @@ class Stores(NamedTuple):
 
 
 @asynccontextmanager
-async def running_stores(config: Config) -> AsyncIterator[Stores]:
+async def running_stores(
+    config: Config, embedder: Embedder | None = None, *, may_fork: bool = False
+) -> AsyncIterator[Stores]:
     """Open these stores, and nothing else."""
-    journal, vaults = journal_of(config), Vaults(config.directories.data)
-    async with journal.running(), running_memories(config) as memories:
+    journal, vaults = journal_of(config), vaults_of(config)
+    async with (
+        journal.running(may_fork=may_fork),
+        running_memories(config, embedder) as memories,
+    ):
         with closing(vaults):
             yield Stores(memories, journal, vaults)
 
@@ -164,44 +236,15 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
     settings = config.settings
     monty = MontySandbox(settings.limits, workers=settings.workers)
     cpython = CPythonSandbox(settings.limits, workers=settings.workers)
-    cache = ListingCache(config.directories.cache)
-    logins = Logins(config.directories)
-    logs = config.directories.state / "logs"
-
     children = Children(config.directories.state)
-    sizes = MessageSizes(
-        result_bytes=settings.limits.result_bytes,
-        large_result_bytes=settings.limits.large_result_bytes,
-        spool_directory=config.directories.cache / "answers",
-    )
-
-    def make(server: ServerConfig, start: ServerStart, digest: str) -> Upstream:
-        upstream: Upstream
-        if server.transport == "openapi":
-            login = StoredLogin(server, logins) if server.may_log_in else None
-            directory = config.directories.cache
-            upstream = ApiUpstream(server, cache_directory=directory, sizes=sizes, auth=login)
-        else:
-            upstream = McpUpstream(
-                server,
-                start=start,
-                cache=cache,
-                logins=logins,
-                log_file=logs / f"{_file_name(server.name)}-{digest}.log",
-                connect_timeout_s=settings.connect_timeout_s,
-                sizes=sizes,
-            )
-        upstream.on_connected = children.note
-        upstream.cover_words = masked
-        return upstream
-
-    upstreams = UpstreamPool(make)
+    maker = _UpstreamMaker(config, on_connected=children.note)
+    upstreams = UpstreamPool(maker.make)
     journal = journal_of(config)
     embedder = BuiltinEmbedder()
     parked_processes = ParkedProcesses(settings.parked_sessions, idle_s=settings.parked_s)
     background_runs = BackgroundRuns()
-    skill_store = SkillStore(config.directories.data / "skills.db")
-    vaults = Vaults(config.directories.data)
+    skill_store = skill_store_of(config)
+    vaults = vaults_of(config)
     async with (
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
@@ -212,23 +255,80 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
         upstreams.running(),
         parked_processes.running(),
         background_runs.running(),
+        in_background(partial(keep_expiring, approvals_of(config), journal)),
+        in_background(partial(keep_within_bounds, config)),
     ):
-        with closing(skill_store), closing(vaults):
+        with (
+            closing(skill_store),
+            closing(vaults),
+            maker.secrets.kept_from_logs(),
+            keeping_connections(settings.database_url),
+        ):
             yield SharedResources(
                 monty=monty,
                 cpython=cpython,
                 upstreams=upstreams,
                 embedder=embedder,
-                waiting=WaitingRuns(settings.workers // 2),
+                waiting=WaitingRuns(settings.workers // 2, on_wait=background_runs.note_wait),
                 journal=journal,
                 memories=memories,
                 parked_processes=parked_processes,
                 background_runs=background_runs,
                 run_configs=RunConfigs(),
                 questions=OpenQuestions(),
+                preapprovals=Preapprovals(),
                 skill_store=skill_store,
                 vaults=vaults,
+                verb_doors=verb_doors(Stores(memories, journal, vaults)),
             )
+
+
+class _UpstreamMaker:
+    """Makes upstreams of every kind, for all apps of a process."""
+
+    def __init__(self, config: Config, *, on_connected: Callable[[], None]) -> None:
+        directories, limits = config.directories, config.settings.limits
+        self.secrets: Final = Secrets(SecretStore(directories.data), environment())
+        self._settings = config.settings
+        self._on_connected = on_connected
+        self._cache, self._logins = ListingCache(directories.cache), Logins(directories)
+        self._cache_directory, self._logs = directories.cache, directories.state / "logs"
+        self._sizes = MessageSizes(
+            result_bytes=limits.result_bytes,
+            large_result_bytes=limits.large_result_bytes,
+            spool_directory=directories.cache / "answers",
+        )
+
+    def make(self, server: ServerConfig, start: ServerStart, digest: str) -> Upstream:
+        """Make the upstream of a server; see `MakeUpstream`."""
+        upstream = self._made(server, start, digest)
+        upstream.on_connected = self._on_connected
+        upstream.cover_words = masked
+        return upstream
+
+    def _made(self, server: ServerConfig, start: ServerStart, digest: str) -> Upstream:
+        secrets = ServerSecrets(self.secrets, server, start.path, start.home)
+        directory, sizes = self._cache_directory, self._sizes
+        if server.is_api:
+            login = StoredLogin(server, self._logins) if server.may_log_in else None
+            return ApiUpstream(
+                server, cache_directory=directory, sizes=sizes, auth=login, secrets=secrets
+            )
+        if server.transport == "cli":
+            return ProgramUpstream(
+                server, start=start, cache_directory=directory, sizes=sizes, secrets=secrets
+            )
+        return McpUpstream(
+            server,
+            start=start,
+            cache=self._cache,
+            logins=self._logins,
+            log_file=self._logs / f"{_file_name(server.name)}-{digest}.log",
+            connect_timeout_s=self._settings.connect_timeout_s,
+            sizes=sizes,
+            task_s=self._settings.limits.task_s,
+            secrets=secrets,
+        )
 
 
 @asynccontextmanager
@@ -272,7 +372,7 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
         )
         checker.use(modules(catalog))
         reach = _reach(catalog, upstreams, built_ins, limits)
-        trust = _trust(config, shared.vaults)
+        trust = _trust(config, shared.vaults, shared.preapprovals)
         border = Border(shared.journal, trust)
         meaning = ToolVectorIndex(shared.embedder, config.directories.cache / "vectors")
         discovery = DiscoveryModule(
@@ -337,13 +437,17 @@ async def running_app(  # noqa: PLR0915  # it makes all that is running
             background.cancel_scope.cancel()
 
 
-def _trust(config: Config, vaults: Vaults) -> TrustServices:
+def _trust(
+    config: Config, vaults: Vaults, preapprovals: Preapprovals | None = None
+) -> TrustServices:
     return TrustServices(
         rules=policy_files(config),
         approvals=approvals_of(config),
         clients=AskedClients(config.directories.state / CLIENTS_FILE),
         privacy=PrivacyRules(config, vaults),
         scope=config.namespace,
+        preapprovals=preapprovals or Preapprovals(),
+        at_once=config.settings.keys.at_once,
         on_failure=config.settings.audit.on_failure,
     )
 
@@ -361,13 +465,28 @@ def _reach(
     return Reach(catalog, sender)
 
 
-def memory_border(config: Config, stores: Stores) -> tuple[Border, Reach]:
-    """Return the border for clients that see memory alone, and what they reach beyond it."""
+def memory_border(
+    config: Config, stores: Stores, place: RequestContext | None = None
+) -> tuple[Border, Reach]:
+    """Return the border for who sees memory alone, and what they reach beyond it.
+
+    Clients ask from where models do; the user says from which place.
+    """
     limits = config.settings.limits
-    built_ins = _memory_modules(stores.memories, guest_place(config))
+    built_ins = _memory_modules(stores.memories, place or guest_place(config))
     catalog = Catalog((), built_ins=built_ins, max_result_bytes=limits.result_bytes)
     border = Border(stores.journal, _trust(config, stores.vaults))
     return border, _reach(catalog, [], built_ins, limits)
+
+
+def verb_doors(stores: Stores) -> VerbDoors:
+    """Return the doors by which the user's own scripts, hooks and commands reach memory."""
+
+    def make(config: Config, namespace: str) -> tuple[Border, Reach]:
+        place = RequestContext(namespace, config.settings.memory)
+        return memory_border(config, stores, place)
+
+    return VerbDoors(make)
 
 
 def _checker(limits: Limits, shared: SharedResources) -> MontyChecker:
@@ -399,10 +518,9 @@ async def running_memories(
     config: Config, embedder: Embedder | None = None
 ) -> AsyncIterator[Memories]:
     """Hold memory ready; its store is opened with the first question, or now if it is there."""
-    path = config.directories.data / "memory.db"
     made_by = embedder or BuiltinEmbedder()
-    memories = Memories(lambda: _open_memory(path, made_by, config.settings.memory))
-    if path.exists():
+    memories = Memories(lambda: _open_memory(config, made_by))
+    if config.settings.database_url or _memory_file(config).exists():
         memories.want()
     async with memories.running():
         yield memories
@@ -416,20 +534,97 @@ def reembed_memory(config: Config, progress: Callable[[int, int], None]) -> int:
     """
 
     async def main() -> int:
-        file = SqliteFile(config.directories.data / "memory.db")
-        async with file.running():
-            return await reembed(SqliteStore(file), BuiltinEmbedder(), progress=progress)
+        async with _open_backend(config, config.settings.database_url) as (_, store):
+            return await reembed(store, BuiltinEmbedder(), progress=progress)
 
     return anyio.run(main)
 
 
+class MemoryBackend(NamedTuple):
+    """The database that memory is kept in, and its store of notes."""
+
+    database: SqlDatabase
+    store: Store
+
+
 @asynccontextmanager
-async def _open_memory(
-    path: Path, embedder: Embedder, settings: MemorySettings
+async def _open_backend(config: Config, url: str) -> AsyncIterator[MemoryBackend]:
+    """Open the PostgreSQL at an address, or our own file where there is none.
+
+    Raises:
+        StoreError: It cannot be opened, or what speaks to it is not installed.
+    """
+    if url:
+        database, store = _postgres_backend(url)
+        async with database.running(), store.running():
+            yield MemoryBackend(database, store)
+    else:
+        file = SqliteFile(_memory_file(config))
+        notes = SqliteStore(file, patience_s=_PATIENCE_S)
+        async with file.running(), notes.running():
+            yield MemoryBackend(file, notes)
+
+
+async def migrate_stores(
+    config: Config, source: str, target: str, progress: Callable[[str, int], None]
+) -> list[CopiedTable]:
+    """Copy all that is kept from one database into another, and see that it is the same.
+
+    Each is the address of a PostgreSQL, or empty for our own files. What the target holds is
+    replaced; what it remembers must have come from the source.
+
+    Raises:
+        StoreError: One cannot be opened, the copy is not the same, or something would be lost.
+    """
+    async with (
+        _open_backend(config, source) as (origin, _),
+        _open_backend(config, target) as (copy, _),
+    ):
+
+        def read_all(ours: SqlConnection) -> list[CopiedTable]:
+            def write_all(theirs: SqlConnection) -> list[CopiedTable]:
+                return copy_memory(ours, theirs, progress)
+
+            return run_in_loop(copy.write, write_all)
+
+        copied = await origin.read(read_all)
+    for file, schema in DATABASES.items():
+        if schema.tables:
+            path = config.directories.data / file
+            ours, theirs = (open_tables(path, schema, url) for url in (source, target))
+            copied += await anyio.to_thread.run_sync(
+                copy_store, ours, theirs, schema.tables, progress
+            )
+    return copied
+
+
+def _postgres_backend(url: str) -> "tuple[PostgresMemory, PostgresStore]":
+    with needing_driver():
+        from toolfold.memory.postgres.connection import PostgresMemory
+        from toolfold.memory.postgres.store import PostgresStore
+    database = PostgresMemory(url)
+    return database, PostgresStore(database)
+
+
+def _memory_file(config: Config) -> Path:
+    return config.directories.data / "memory.db"
+
+
+@asynccontextmanager
+async def _open_memory(config: Config, embedder: Embedder) -> AsyncIterator[MakeServices]:
+    async with (
+        _open_backend(config, config.settings.database_url) as backend,
+        _running_services(backend, embedder, config.settings.memory) as make,
+    ):
+        yield make
+
+
+@asynccontextmanager
+async def _running_services(
+    backend: MemoryBackend, embedder: Embedder, settings: MemorySettings
 ) -> AsyncIterator[MakeServices]:
-    file = SqliteFile(path)
-    store = SqliteStore(file, patience_s=_PATIENCE_S)
-    consolidations = SqliteConsolidations(file)
+    database, store = backend
+    consolidations = SqlConsolidations(database)
     meaning = NoteMeaning(store, embedder, patience_s=_PATIENCE_S)
     usage = UsageCounter(consolidations)
 
@@ -439,19 +634,20 @@ async def _open_memory(
         week_start = ("monday", "sunday").index(wishes.week_start) * 6
         calendar: dict[str, Any] = {"zone": zone, "week_start": week_start}
         roots = [Path(root).expanduser() for root in wishes.ingest_roots]
-        graph = Graph(SqliteGraphStore(file), store, namespace=namespace)
+        graph = Graph(SqlGraphStore(database), store, namespace=namespace)
         return Services(
             notes=Memory(store, meaning, namespace=namespace, usage=usage, **calendar),
-            events=Events(SqliteEvents(file), namespace=namespace, **calendar),
+            events=Events(SqlEvents(database), namespace=namespace, **calendar),
             consolidation=Consolidation(store, consolidations, namespace=namespace),
             documents=Documents(
-                SqliteDocuments(file),
+                SqlDocuments(database),
                 meaning,
                 namespace=namespace,
                 roots=roots if place.is_guest else None,
             ),
             graph=graph,
-            transfer=Transfer(SqliteArchive(file), graph, meaning, namespace=namespace),
+            transfer=Transfer(SqlArchive(database), graph, meaning, namespace=namespace),
+            audits=NoteAudit(store, consolidations, namespace=namespace, find_personal=find),
         )
 
     async def consolidate() -> None:
@@ -459,8 +655,6 @@ async def _open_memory(
             await keep_consolidating(store, consolidations, every_hours=hours)
 
     async with (
-        file.running(),
-        store.running(),
         meaning.running(),
         usage.running(),
         in_background(consolidate),
@@ -495,14 +689,23 @@ def _memory_modules(memories: Memories, place: RequestContext) -> list[BuiltIn]:
             *,
             progress: Progress | None = None,
             verbatim: Callable[..., Awaitable[Any]] | None = None,
+            read: Callable[[Services], Awaitable[Any]] | None = None,
+            on_page: Callable[[Any], Awaitable[None]] | None = None,
         ) -> Any:
+            path = f"{module}.{name}"
+            if read is not None:  # what no verb answers, by the rules of the one that is nearest
+                return await read(await memories.services(place))
             if verbatim is not None:  # as server-memory answers
                 return await verbatim((await memories.services(place)).graph, name, arguments)
-            return await memories.call(place, f"{module}.{name}", arguments, progress=progress)
+            if on_page is None:
+                return await memories.call(place, path, arguments, progress=progress)
+            async for page in memories.pages(place, path, arguments):
+                await on_page(page)
+            return None
 
         return serve
 
-    tools = built_in_tools()
+    tools = built_in_tools(for_users=not place.is_guest)
     return [
         BuiltIn(
             name=module, tools=tools[module], serve=serve_in(module), form=as_named, show=as_text

@@ -44,6 +44,12 @@ class PausableClock:
                 self._since = anyio.current_time()
             self._move()
 
+    def restart(self) -> None:
+        """Give the whole time again."""
+        self._left_s = self.limit_s
+        self._since = anyio.current_time()
+        self._move()
+
     @property
     def _deadline(self) -> float:
         return math.inf if self._pauses else self._since + self._left_s

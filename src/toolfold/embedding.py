@@ -8,12 +8,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from toolfold.errors import StoreError
+from toolfold.wordpiece import WordPieces
 
-# numpy, ONNX Runtime and the tokenizer cost 0.1 s to import, so only those who embed pay for them.
+# numpy and ONNX Runtime cost 0.1 s to import, so only those who embed pay for them.
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime  # type: ignore[import-untyped]
-    import tokenizers
     from numpy.typing import NDArray
 
 Vectors: TypeAlias = "NDArray[np.float32]"
@@ -32,7 +32,7 @@ MAX_TOKENS = 256
 # the scale alone.
 UNRELATED = 0.58
 
-# The tokenizer reads all of a text before it truncates; ordinary prose has 4 characters a token.
+# A text is split into words before the first are taken; ordinary prose has 4 characters a token.
 _MAX_CHARS = 16_384
 _SCALE_BYTES = 4
 
@@ -70,7 +70,7 @@ class BuiltinEmbedder:
         self._model = model
         self._tokenizer = tokenizer
         self._loading = Lock()
-        self._loaded: tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession] | None = None
+        self._loaded: tuple[WordPieces, onnxruntime.InferenceSession] | None = None
 
     def is_available(self) -> bool:
         """Tell whether the files of the model are in place."""
@@ -86,18 +86,18 @@ class BuiltinEmbedder:
 
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         if texts:
-            tokenizer, session = self._load()
+            pieces, session = self._load()
             for row, text in zip(vectors, texts, strict=True):
-                ids = tokenizer.encode(_encodable(text[:_MAX_CHARS])).ids
+                ids = pieces.encode(text[:_MAX_CHARS], MAX_TOKENS)
                 row[:] = session.run(None, {"input_ids": np.array([ids], np.int64)})[0][0]
         return vectors
 
-    def _load(self) -> "tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession]":
+    def _load(self) -> "tuple[WordPieces, onnxruntime.InferenceSession]":
         with self._loading:
             if self._loaded is None:
                 _verify(self._tokenizer, TOKENIZER_SHA256)
                 _verify(self._model, MODEL_SHA256)
-                self._loaded = _open_tokenizer(self._tokenizer), _open_session(self._model)
+                self._loaded = WordPieces.read(self._tokenizer), _open_session(self._model)
             return self._loaded
 
 
@@ -139,11 +139,6 @@ def dequantize(blobs: Sequence[bytes], *, dimensions: int = DIMENSIONS) -> Vecto
     return vectors
 
 
-def _encodable(text: str) -> str:
-    """Join surrogate pairs and replace lone ones, which the tokenizer refuses."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _verify(path: Path, sha256: str) -> None:
     remedy = "Run `python scripts/build_embedder.py` (or `make setup`), or reinstall toolfold."
     try:
@@ -155,14 +150,6 @@ def _verify(path: Path, sha256: str) -> None:
         raise StoreError(f"Cannot read the embedding model's {path}: {error}. {remedy}") from error
     if found != sha256:
         raise StoreError(f"The embedding model's file {path} is not the one we built. {remedy}")
-
-
-def _open_tokenizer(path: Path) -> "tokenizers.Tokenizer":
-    import tokenizers
-
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    tokenizer.encode_special_tokens = True  # a text that says [SEP] means the five characters
-    return tokenizer
 
 
 def _open_session(path: Path) -> "onnxruntime.InferenceSession":

@@ -5,6 +5,7 @@ ToolfoldError
 ├── ConfigError            a file or setting the user wrote
 ├── NotFound               no tool, server, run or note of that name
 ├── BadInput               a value that cannot be used; nothing was changed
+├── TooManyRequests        the holder of a key asks for more than it may
 ├── UpstreamError          an MCP server we call
 │   ├── UpstreamUnavailable    it cannot be reached, or died
 │   ├── UpstreamTimedOut       it did not answer in time
@@ -30,6 +31,12 @@ ToolfoldError
 Guest failures are values, see `sandbox.sandbox.GuestOutcome`; these are raised by the host.
 """
 
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class ToolfoldError(Exception):
     """Something went wrong that a person or a model can be told about."""
@@ -53,6 +60,22 @@ class BadInput(ToolfoldError):
     """A value that was given cannot be used; nothing was changed."""
 
     code = "bad_input"
+
+
+class TooManyRequests(ToolfoldError):
+    """The holder of a key has too much under way, or asks too often; nothing was done."""
+
+    code = "too_many_requests"
+
+    def __init__(self, text: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
+
+
+class StoreError(ToolfoldError):
+    """A file of our own cannot be read or written."""
+
+    code = "store"
 
 
 class UpstreamError(ToolfoldError):
@@ -91,7 +114,7 @@ class Denied(UpstreamError):
     code = "denied"
 
 
-class Unrecorded(UpstreamError):
+class Unrecorded(UpstreamError, StoreError):
     """The call cannot be written down, and changes something; nothing was sent."""
 
     code = "unrecorded"
@@ -188,7 +211,28 @@ class RequestFailed(ToolfoldError):
     code = "request_failed"
 
 
-class StoreError(ToolfoldError):
-    """A file of our own cannot be read or written."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFault:
+    """Something in a file, or in the environment when `source` is None, was not taken."""
 
-    code = "store"
+    source: "Path | None"
+    reason: str
+
+    def __str__(self) -> str:
+        """One line for a person: where, then what."""
+        return f"{self.source or 'environment'}: {self.reason}"
+
+
+def count(number: int, word: str, plural: str = "") -> str:
+    """Return a number with its word, in the plural where that is right."""
+    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
+
+
+def shown(text: str, *, max_chars: int = 200) -> str:
+    """Make text from a file safe to show: it may be long, and nobody may have read it before.
+
+    What could steer a terminal is escaped, and the text is cut.
+    """
+    cut = text[: max_chars + 1]
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return safe if len(safe) <= max_chars else f"{safe[:max_chars]}…"

@@ -48,8 +48,9 @@ def _typed(kind: Any, value: Any) -> Any:
     if origin in (Union, UnionType):
         return _typed(_part_for(value, parts), value)
     if hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__"):
-        hints = _hints(kind)
-        return kind(**{name: _typed(hints[name], each) for name, each in value.items()})
+        hints = _hints(kind)  # a newer server may say more than we know of
+        known = {name: each for name, each in value.items() if name in hints}
+        return kind(**{name: _typed(hints[name], each) for name, each in known.items()})
     return value
 
 

@@ -4,15 +4,15 @@ from typing import Final
 
 from toolfold.catalog.tool import ListedTool, Returned
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory import definitions
+from toolfold.memory import verbs
 from toolfold.memory.verbs import VERBS, Verb
 from toolfold.workspace import verbs as workspace_verbs
 
 
-def built_in_tools() -> dict[str, tuple[ListedTool, ...]]:
-    """Return the tools of each built-in module, but for what is the user's business."""
+def built_in_tools(*, for_users: bool = False) -> dict[str, tuple[ListedTool, ...]]:
+    """Return the tools of each built-in module; what is the user's business only for users."""
     modules: dict[str, tuple[ListedTool, ...]] = {}
-    for verb in (verb for verb in VERBS.values() if not verb.is_for_users):
+    for verb in (verb for verb in VERBS.values() if for_users or not verb.is_for_users):
         modules[verb.module] = (*modules.get(verb.module, ()), _listed(verb))
     modules[workspace_verbs.MODULE] = tuple(map(_listed_verb, workspace_verbs.VERBS))
     return {**modules, "skills": _SKILL_VERBS}
@@ -38,13 +38,13 @@ def _listed_verb(verb: workspace_verbs.WorkspaceVerb) -> ListedTool:
 def _listed(verb: Verb) -> ListedTool:
     return ListedTool(
         name=verb.name,
-        description=definitions.description(verb),
-        input_schema=definitions.input_schema(verb),
+        description=verbs.description(verb),
+        input_schema=verbs.input_schema(verb),
         read_only=verb.effect == "reads",
         destructive=verb.effect in {"removes", "destroys"},
         idempotent=verb.may_repeat,
-        positional=definitions.positional(verb),
-        returned=Returned(*definitions.returned(verb)),
+        positional=verbs.positional(verb),
+        returned=Returned(*verbs.returned(verb)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support import MakeApp, scripted
 
-from toolfold.catalog.known_values import KnownValue, known_values
+from toolfold.catalog.known_values import KnownValue, known_values, program_kind, program_of
 
 SHOWN: dict[str, tuple[list[str], dict[str, str], list[KnownValue]]] = {
     "a root": (["/srv/files"], {}, [KnownValue("path", "/srv/files")]),
@@ -89,9 +89,66 @@ async def test_a_repository_is_filled_in(running: MakeApp, tmp_path: Path) -> No
         servers = (await app.run("tools.servers()")).text
         fault = (await app.run("git.fail()")).text
 
-    assert "git.git_diff(target: str)" in listed
+    assert "\ngit_diff(target: str)" in listed
     values = f"{tmp_path}/git.json, /srv/app"
-    assert listed.startswith(f"# started with {values} (repo_path filled in)\n")
+    assert listed.startswith(f"# git: scripted; started with {values} (repo_path filled in)\n")
     assert "repo_path: str = '/srv/app'" in stub
-    assert f"git: 3 tools; started with {values}" in servers
+    assert f"git: 3 tools; scripted; started with {values}" in servers
     assert f"no such place (git was started with {values})" in fault
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "program"),
+    [
+        ("uvx", ["mcp-server-sqlite", "--db-path", "/srv/shop.db"], "mcp-server-sqlite"),
+        ("npx", ["-y", "@modelcontextprotocol/server-files@1.2", "/srv"], "server-files"),
+        ("python", ["-m", "mcp_server_git", "--repository", "/srv"], "mcp_server_git"),
+        ("/opt/venv/bin/mcp-server-time", [], "mcp-server-time"),
+        ("node", ["/srv/index.js"], ""),
+        ("node", ["/x/node_modules/@scope/server-files/dist/index.js", "/srv"], "server-files"),
+        ("node", ["/srv/mcp-server/index.js"], ""),
+        ("tool", ["--token", "mcp-0123456789"], ""),
+        ("tool", ["mcp://me:secret@host"], ""),
+        ("docker", ["run", "-e", "MCP_KEY=1", "image"], ""),
+    ],
+)
+def test_a_program_is_named_where_its_entry_does(
+    command: str, args: list[str], program: str, make_config: Any
+) -> None:
+    [server] = make_config({"box": {"command": command, "args": args}}).servers
+
+    assert program_of(server) == program
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "kind"),
+    [
+        ("sky", "mcp-server-sqlite", "sqlite"),
+        ("sqlite", "mcp-server-sqlite", ""),
+        ("my-sqlite", "mcp-server-sqlite", ""),
+        ("papers", "@modelcontextprotocol/server-filesystem", "filesystem"),
+        ("papers", "something", ""),
+    ],
+)
+def test_the_definition_says_what_a_server_is_whose_name_does_not(
+    name: str, program: str, kind: str, make_config: Any
+) -> None:
+    [server] = make_config({name: {"command": "npx", "args": ["-y", program]}}).servers
+
+    assert program_kind(server) == kind
+
+
+async def test_a_listing_says_where_relative_paths_start(running: MakeApp, tmp_path: Path) -> None:
+    files = scripted(tmp_path / "files.json", [{"name": "read"}])
+    script, *others = files["args"]
+    place = tmp_path / "node_modules" / "server-filesystem" / "scripted.py"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(script)
+    moved = {**files, "args": [str(place), *others]}
+    async with running({"papers": moved, "other": files}) as app:
+        papers = (await app.run("tools.describe('papers')")).text
+        other = (await app.run("tools.describe('other')")).text
+
+    started = f"started with {tmp_path}/files.json"
+    assert papers.startswith(f"# papers: server-filesystem; {started} (relative paths start there)")
+    assert other.startswith(f"# other: scripted; {started}\n")

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.catalog.shapes import Shape, from_json, merge, merged, render, shape_of, to_json
+from toolfold.catalog.observed_shapes import (
+    Shape,
+    from_json,
+    merge,
+    merged,
+    render,
+    shape_of,
+    to_json,
+)
 
 values: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

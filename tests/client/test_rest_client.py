@@ -6,8 +6,10 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 
 import pytest
 from http_daemon import Serving, serve_command, serving
@@ -47,7 +49,8 @@ print(sorted(foreign - set(sys.stdlib_module_names)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "['toolfold']"
-    assert toolfold.__all__ == ["Client"]
+    assert toolfold.__all__ == ["Client", "ToolfoldError"]
+    assert toolfold.ToolfoldError is errors.ToolfoldError
     with pytest.raises(AttributeError):
         toolfold.client_that_is_not_there  # noqa: B018
 
@@ -173,7 +176,7 @@ class Door:
                 if answer is not None:  # else hang up
                     link.sendall(answer)
                 if answer is LOST:
-                    self.heard.wait(10)
+                    self.heard.wait(60)
                     link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.hung_up.release()
 
@@ -222,6 +225,45 @@ def test_what_is_not_safe_is_asked_once_whatever_happens() -> None:
         assert len(door.requests) == 1
 
 
+def too_many(when: str) -> bytes:
+    """Return the answer to somebody who asks too often."""
+    body = json.dumps({"error": {"code": "too_many_requests", "message": "too often"}}).encode()
+    head, rest = answer(429, body).split(b"\r\n", 1)
+    return head + b"\r\nRetry-After: " + when.encode() + b"\r\n" + rest
+
+
+@pytest.mark.parametrize("when", ["1", "a date"])
+def test_a_door_that_says_when_to_come_again_is_believed(when: str) -> None:
+    soon = formatdate(time.time() + 2, usegmt=True) if when == "a date" else when
+    with opened(too_many(soon), answer(200)) as door, Client(door.url) as client:
+        began = time.monotonic()
+        assert client.health()["status"] == "ok"
+
+        assert time.monotonic() - began >= 1
+        assert len(door.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("when", "timeout_s", "said_s"), [("3600", 330, 3600), ("30", 5, 30), ("1e9", 330, 10**9)]
+)
+def test_nobody_waits_longer_than_a_minute_or_the_timeout(
+    when: str, timeout_s: float, said_s: int
+) -> None:
+    with opened(too_many(when)) as door, Client(door.url, timeout_s=timeout_s) as client:
+        with pytest.raises(errors.TooManyRequests, match="too often") as raised:
+            client.health()
+
+        assert raised.value.retry_after_s == said_s
+        assert len(door.requests) == 1
+
+
+@pytest.mark.parametrize("when", ["soon", "-5", "nan", "inf", ""])
+def test_a_time_that_is_none_is_as_if_nothing_had_been_said(when: str) -> None:
+    with opened(too_many(when), answer(200)) as door, Client(door.url) as client:
+        assert client.health()["status"] == "ok"
+        assert len(door.requests) == 2
+
+
 def test_the_last_refusal_is_raised_when_trying_again_does_not_help() -> None:
     with opened(BUSY, BUSY) as door, Client(door.url, retries=1) as client:
         with pytest.raises(errors.StoreError, match="busy"):
@@ -234,7 +276,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used_for_what_cannot_be_r
     done = answer(200, b'{"run_id":"1","result":7,"blobs":{}}')
     with opened(kept, done) as door, Client(door.url) as client:
         client.health()  # the door hangs up after it, without having said so
-        assert door.hung_up.acquire(timeout=10)
+        assert door.hung_up.acquire(timeout=60)
         assert client.call_tool("a.b") == 7
         assert [line.split()[0] for line in door.requests] == ["GET", "POST"]
 

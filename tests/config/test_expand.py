@@ -5,7 +5,7 @@ from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.config.expand import expand
+from toolfold.config.servers import expand, references_in, with_secrets
 from toolfold.errors import ConfigError
 
 ENVIRON = {"NAME": "ada", "EMPTY": "", "NESTED": "${NAME}", "_x1": "low"}
@@ -39,9 +39,33 @@ def test_an_absent_variable_without_default_is_named(text: str) -> None:
         expand(text, ENVIRON)
 
 
-def test_an_input_that_only_an_editor_can_ask_for_is_named() -> None:
-    with pytest.raises(ConfigError, match="'api-key'"):
-        expand("Bearer ${input:api-key}", ENVIRON)
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("Bearer ${keyring:github}", ("keyring", "github")),
+        ("${input:api-key}", ("input", "api-key")),
+        ("${cmd:op read op://vault/item}", ("cmd", "op read op://vault/item")),
+        ("${file:/run/secrets/x}", ("file", "/run/secrets/x")),
+    ],
+)
+def test_a_secret_stays_a_mark_until_it_is_put_in(text: str, reference: tuple[str, str]) -> None:
+    expanded = expand(text, ENVIRON)
+
+    assert references_in(expanded) == (reference,)
+    assert with_secrets(expanded, lambda _: "${NAME}").endswith("${NAME}")
+
+
+def test_what_a_variable_holds_never_becomes_a_secret() -> None:
+    expanded = expand("${A}", {"A": "${cmd:id}"})
+
+    assert references_in(expanded) == ()
+    assert expand("${file:-fallback}", {}) == "fallback"
+
+
+@pytest.mark.parametrize("kind", ["keyring", "cmd", "file", "input"])
+def test_a_secret_without_a_name_is_refused(kind: str) -> None:
+    with pytest.raises(ConfigError, match="names nothing"):
+        expand(f"${{{kind}: }}", ENVIRON)
 
 
 @unhurried

@@ -4,7 +4,7 @@ from config_home import unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.config.faults import shown
+from toolfold.errors import shown
 
 
 @unhurried

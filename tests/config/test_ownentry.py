@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolfold.config.ownentry import is_toolfold
+from toolfold.config.entry import is_toolfold
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,8 @@ WRONG_ENTRIES: dict[str, Any] = {
     "env file": {"command": "x", "envFile": ".env"},
     "half a character": {"command": "\ud800"},
     "headers helper": {"url": "http://h", "headersHelper": "cat token"},
-    "input": {"url": "http://h", "headers": {"A": "${input:key}"}},
+    "hidden command": {"command": "${keyring:key}"},
+    "odd secret": {"url": "http://h", "headers": {"A": "${input:a key}"}},
     "list": [],
     "neither": {"args": []},
     "null byte": {"command": "x", "args": ["a\0b"]},
@@ -256,12 +257,19 @@ def test_each_wrong_entry_says_what_is_wrong_and_leaves_the_others_alone(place: 
             "env of lists": "`env.A` must be a string, not a list",
             "half a character": "`command` holds half a character",
             "headers helper": "uses `headersHelper`, which toolfold does not read",
-            "input": "needs the input 'key', which only VS Code asks for: use a ${VARIABLE}",
+            "hidden command": "`command` cannot hold a secret: it is shown and kept on disk",
+            "odd secret": "'a key' is no name for a secret: letters, digits and any of _ . / @ - "
+            "are, at most 100 of them",
             "list": "must be an object, not a list",
-            "neither": "needs `command`, `url` for a remote server, or `openapi` for an API",
+            "neither": (
+                "needs `command`, `url` for a remote server, `openapi` or `graphql` for an API, "
+                "or `cli` for a program"
+            ),
             "null": "must be an object, not null",
             "null byte": "`args[0]` holds a NUL, which no process can be given",
-            "steers a terminal": "the transport '\\x1b[2J' is not one of stdio, http, sse, openapi",
+            "steers a terminal": (
+                "the transport '\\x1b[2J' is not one of stdio, http, sse, openapi, graphql, cli"
+            ),
             "string": "must be an object, not a string",
             "timeout in seconds": '`timeout` is in milliseconds: write "timeout_s": 30 for seconds',
             "timeout negative": "`timeout_s` must be above 0 and below 10^12",
@@ -270,7 +278,7 @@ def test_each_wrong_entry_says_what_is_wrong_and_leaves_the_others_alone(place: 
             "type number": "`type` must be a string, not a number",
             "type without its key": "`url` must begin with http:// or https://",
             "url scheme": "`url` must begin with http:// or https://",
-            "websocket": "the transport 'ws' is not one of stdio, http, sse, openapi",
+            "websocket": "the transport 'ws' is not one of stdio, http, sse, openapi, graphql, cli",
         }
     )
 

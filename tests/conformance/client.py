@@ -22,12 +22,14 @@ from toolfold.catalog.listing import ListingCache
 from toolfold.catalog.login.flow import log_in
 from toolfold.catalog.login.logins import Logins
 from toolfold.catalog.questions import Elicitor, Question, Reply
+from toolfold.catalog.secrets import Secrets, ServerSecrets
 from toolfold.catalog.sending import Sender
 from toolfold.catalog.tool import Tool
 from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream
 from toolfold.config.config import Config, load_config
 from toolfold.errors import UpstreamError, UpstreamUnavailable
+from toolfold.storage.secrets import SecretStore
 
 LOGINS = 3
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
@@ -76,6 +78,10 @@ async def connected(config: Config) -> AsyncIterator[tuple[Catalog, Sender]]:
         log_file=Path(os.devnull),
         connect_timeout_s=60,
         sizes=MessageSizes(result_bytes=1_000_000, large_result_bytes=1_000_000),
+        task_s=600,
+        secrets=ServerSecrets(
+            Secrets(SecretStore(config.directories.data), {}), server, os.environ["PATH"], ""
+        ),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(upstream.serve)

@@ -9,7 +9,9 @@ import anyio
 import httpx2
 
 from toolfold.app import App
+from toolfold.entrypoints.dashboard.sessions import BrowserSessions
 from toolfold.entrypoints.http.app import http_app, serve_http
+from toolfold.entrypoints.http.stack import serve_asgi
 
 LOCAL = "http://localhost"
 
@@ -27,8 +29,10 @@ async def door(app: App, **options: Any) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @asynccontextmanager
-async def listening(app: App, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """Serve on a free port, and give the address."""
+async def listening(
+    app: App, host: str = "127.0.0.1", browsers: BrowserSessions | None = None, **options: Any
+) -> AsyncIterator[str]:
+    """Serve on a free port, and give the address; `browsers` may see the dashboard."""
     urls: list[str] = []
     is_started = anyio.Event()
 
@@ -37,8 +41,12 @@ async def listening(app: App, host: str = "127.0.0.1") -> AsyncIterator[str]:
         is_started.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve_http, app, host=host, port=0, started=started))
-        with anyio.fail_after(20):
+        if browsers is None:
+            serve = partial(serve_http, app)
+        else:
+            serve = partial(serve_asgi, http_app(app, browsers=browsers, **options))
+        tasks.start_soon(partial(serve, host=host, port=0, started=started))
+        with anyio.fail_after(60):
             await is_started.wait()
         yield urls[0]
         tasks.cancel_scope.cancel()

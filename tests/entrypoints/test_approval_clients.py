@@ -110,7 +110,7 @@ async def test_who_answers_late_finds_the_run_frozen(
     async with running(servers, limits__ask_s=0.5) as toolfold:
         server = make_server(toolfold.app, client="me")
         async with Client(server, mode=mode, elicitation_callback=reply) as client:
-            with anyio.move_on_after(20), suppress(Exception):  # which may refuse a late answer
+            with anyio.move_on_after(60), suppress(Exception):  # which may refuse a late answer
                 await client.call_tool("execute_code", {"code": FIFTY})
         pending = toolfold.app.border.trust.approvals.pending()
 
@@ -139,6 +139,42 @@ async def test_a_run_that_waits_alive_tells_its_client_how_to_decide(
         assert "The run is paused" in text_of(told)
     assert "fifty" in text_of(ended)
     assert done(updates) == list(range(50))
+
+
+@pytest.mark.parametrize("tier", ["monty", "cpython"])
+async def test_one_waits_while_ten_others_work_on_in_its_session_and_then_goes_on(
+    running: MakeApp, updates: Path, tier: str
+) -> None:
+    needs = "import enum\n" if tier == "cpython" else ""
+    waits = f"{needs}print('so far')\nmine = [1]\nrecords.update(id=7, value='x')\nlate = 2"
+    servers = {"records": test_server("records", updates, "60")}
+    async with running(servers, limits__answer_s=60) as toolfold:
+        if tier == "cpython" and not (await toolfold.app.tiers.examine())[0]:
+            pytest.skip("There is no CPython tier here.")
+        server = make_server(toolfold.app, client="me", session="me")
+        async with Client(server) as client:
+
+            async def run(code: str) -> str:
+                return text_of(await client.call_tool("execute_code", {"code": code}))
+
+            await run(f"{needs}before = 'kept'")
+            with anyio.fail_after(30):  # long before its answer would be due
+                told = await run(waits)
+            async with anyio.create_task_group() as tasks:
+                for number in range(10):
+                    tasks.start_soon(run, f"{needs}other_{number} = [before, {number}]")
+            approvals = toolfold.app.border.trust.approvals
+            [question] = approvals.pending()
+            await toolfold.app.runs.approve(question, most=1, always=False, by="a test")
+            ended = await run(f"runs.get({question.attempt!r}, 30)['state']")
+            names = ", ".join(f"other_{number}[1]" for number in range(10))
+            found = await run(f"{needs}[before, mine, late, {names}]")
+
+    assert told.startswith("so far\n")
+    assert f"toolfold approve {question.attempt}" in told
+    assert "done" in ended
+    assert json.loads(found) == ["kept", [1], 2, *range(10)]
+    assert done(updates) == [7]
 
 
 REMOVE = {"name": "remove", "annotations": {"destructiveHint": True}, "answers": ["removed"]}
@@ -192,8 +228,38 @@ async def test_a_client_that_answers_by_itself_is_not_asked_again(
     reply, asked = user(types.ElicitResult(action=action))
 
     assert await removed(running, tmp_path, reply) == "removed"
+    assert len(asked) == 2  # once more, to be sure that no person refused
     assert await removed(running, tmp_path, reply) == "removed"
-    assert len(asked) == 1
+    assert len(asked) == 2
+
+
+async def test_who_refuses_too_fast_and_then_as_a_person_is_taken_at_their_word(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+
+    async def reply(_context: Any, params: Any) -> types.ElicitResult:
+        asked.append(params.message)
+        await anyio.sleep(2 * AUTOMATIC_S * (len(asked) - 1))
+        return NO
+
+    assert "The user rejected box.remove" in await removed(running, tmp_path, reply)
+    assert len(asked) == 2
+
+
+async def test_who_allows_a_tool_for_good_is_not_asked_in_later_runs(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    forms: list[Any] = []
+
+    async def reply(_context: Any, params: Any) -> types.ElicitResult:
+        forms.append(params.requested_schema)
+        return types.ElicitResult(action="accept", content={"approve": True, "always": True})
+
+    assert await removed(running, tmp_path, reply) == "removed"
+    assert await removed(running, tmp_path, reply) == "removed"
+    [form] = forms
+    assert form["properties"]["always"]["title"] == "Always in this project"
 
 
 async def test_a_rule_of_the_users_asks_whatever_the_client_can(

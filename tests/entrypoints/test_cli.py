@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -230,8 +231,37 @@ def test_doctor_gives_every_server_a_line(toolfold: Toolfold, tmp_path: Path) ->
     assert "2 tools as `import good`" in lines["good"]
     assert lines["broken"].startswith("FAILED")
     assert "Is it installed and on the PATH?" in lines["broken"]
+    assert "fix: correct it in mcp.json, or `toolfold remove broken`; `toolfold logs" in sick.stdout
     assert "NOT_SET_ANYWHERE" in lines["unset"]
     assert well.returncode == 0
+
+
+def test_errors_at_a_terminal_name_commands_where_models_read_code(
+    toolfold: Toolfold, config: str, home: Path
+) -> None:
+    def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return toolfold("run", "-c", code, "--config", config, *options)
+
+    dry = run("import null\nnull.put(value=1)\n'the value'", "--dry-run")
+    unseen = run("open('/etc/passwd')")
+    mistyped = run("import memory\nmemory.search(5)")
+    toolfold("policy", "deny", "null.put", "--config", config)
+    denied = run("import null\nnull.put(value=1)")
+    for_models = json.loads(run("import null\nnull.put(value=1)", "--json").stdout)["text"]
+    toolfold("policy", "unset", "null.put", "--config", config)
+    (home / "config" / "policy.toml").write_text('[[policy]]\naction = "ask"\ntools = ["null.*"]\n')
+    waiting = run("import null\nnull.put(value=1)")
+    unknown = toolfold("tools", "describe", "null.zzzzzzzz", "--config", config)
+
+    assert dry.stdout.startswith("Dry run: nothing was changed.")
+    assert dry.stdout.endswith("the value\n")
+    assert "Code sees none of your files: use a server." in unseen.stderr
+    assert "memory.search takes text, not 5." in mistyped.stderr
+    assert "`toolfold policy unset null.put` removes one about this tool alone." in denied.stderr
+    assert "the user" not in denied.stderr + waiting.stderr
+    assert "ask the user to change the rule" in for_models
+    assert re.search(r" Run `toolfold approve (\w+)` or `toolfold reject \1`\.", waiting.stderr)
+    assert "`toolfold tools search WORDS` finds tools." in unknown.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -291,6 +321,30 @@ def test_rules_of_a_client_close_a_server_that_was_renamed_here(
     tools = [line.split('"')[1] for line in done.stdout.splitlines() if line.startswith("tools")]
     assert tools == ["crm.put", "crm_2.put", "my_server.put", "my_server_3.put"]
     assert "allow mcp__crm__get: it may mean crm.get or crm_2.get" in done.stdout
+
+
+def test_rules_of_a_client_that_cannot_be_taken_over_are_named_and_kept(
+    toolfold: Toolfold, home: Path
+) -> None:
+    path = home / "config" / "imported-rules.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rules = ["mcp__crm__put", "mcp__crm put", f"mcp__crm__{'x' * 300}"]
+    kept = [{"source": "s", "scope": "user", "list": "deny", "rule": rule} for rule in rules]
+    path.write_text(json.dumps({"rules": kept}))
+
+    before = toolfold("policy")
+    done = toolfold("policy", "import")
+    again = toolfold("policy", "import")
+    after = toolfold("policy")
+
+    for each in (before, after):
+        assert each.returncode == 0, each.stderr
+        assert "Does not hold, write it into policy.toml: deny mcp__crm put" in each.stdout
+        assert "longer than 150 characters" in each.stdout
+    assert "Not imported: deny mcp__crm put: it is not a rule about a tool" in done.stdout
+    assert 'tools = "crm.put"' in done.stdout
+    assert "all other rules of your client are here already" in again.stdout
+    assert [each["rule"] for each in json.loads(path.read_text())["rules"]] == rules[1:]
 
 
 def _session_members(session: int) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import stat
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from machine import CLIENTS, Machine, realistic
 
 from toolfold.config.config import load_config
 from toolfold.entrypoints.install.drift import drift
+from toolfold.entrypoints.install.own import own_command
 
 
 def variants(text: str) -> dict[str, str]:
@@ -339,7 +341,7 @@ def test_rules_of_the_client_hold_at_once_and_go_when_it_has_its_servers_back(
     back = machine.run("uninstall", "claude")
     after = machine.run("policy", "--json").out
 
-    ours = [(each["action"], each["rule"]) for each in held if "client" in each["from"]]
+    ours = [(each["action"], each["rule"]) for each in held["rules"] if "client" in each["from"]]
     assert ours == [("deny", "github.delete_repo"), ("ask", "github.fork")]
     assert "2 of the client hold only there again" in back.out
     assert "github" not in after
@@ -419,3 +421,50 @@ def test_install_loads_neither_the_sdk_nor_anything_heavy(machine: Machine) -> N
     )  # fmt: skip
 
     assert done.stdout.splitlines()[-1] == "loaded: 0 []"
+
+
+def test_who_uninstalls_twice_is_told_that_nothing_changed(machine: Machine) -> None:
+    machine.run("install", "cursor")
+    first = machine.run("uninstall", "cursor")
+    second = machine.run("uninstall", "cursor")
+
+    assert "Done. Restart your clients to see it." in first.out
+    assert "Nothing changed." in second.out
+    assert "Done." not in second.out
+    assert not machine.path("cursor").parent.exists()
+
+
+def test_purge_deletes_what_restores_kept_aside_and_a_dry_run_lists_it(machine: Machine) -> None:
+    data = machine.home / ".local/share/toolfold"
+    aside = [
+        data.with_name("toolfold.before-restore-20261116-101500"),
+        data.with_name("toolfold.restore-0a1b2c3d"),
+        machine.home / ".config/toolfold.before-restore-20261116-101500",
+    ]
+    others = [data.with_name("toolfold.before-restore-mine"), data.with_name("toolfold-notes")]
+    for path in (data, *aside, *others):
+        path.mkdir(parents=True)
+        (path / "vaults.key").write_text("secret")
+
+    pretended = machine.run("uninstall", "all", "--purge", "--dry-run")
+    there = [path.exists() for path in (data, *aside)]
+    purged = machine.run("uninstall", "all", "--purge", "--yes")
+
+    assert (pretended.status, purged.status, purged.err) == (0, 0, "")
+    for path in (data, *aside):
+        assert f"  {path}\n" in pretended.out
+        assert f"  {path}\n" in purged.out
+        assert not path.exists()
+    assert all(there)
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="This is no virtual environment.")
+def test_a_client_is_told_where_a_toolfold_of_a_virtual_environment_is(tmp_path: Path) -> None:
+    scripts = Path(sysconfig.get_path("scripts"))
+    link = tmp_path / "toolfold"
+    link.symlink_to(scripts / "toolfold")
+
+    assert own_command({"PATH": str(scripts)}) == [str(scripts / "toolfold")]
+    assert own_command({"PATH": str(tmp_path)}) == ["toolfold"]
+    assert own_command({"PATH": "/nowhere"}) == [str(scripts / "toolfold")]

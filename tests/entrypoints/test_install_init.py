@@ -35,3 +35,5 @@ def test_every_setting_in_the_starter_stands_at_its_default(machine: Machine) ->
     assert config.faults == ()
     assert config.settings == defaults
     assert "calls = 10000" in path.read_text()
+    assert 'mode = "off"  # or "on"' in path.read_text()
+    assert 'patterns = {}  # such as {NAME = "Ada Lovelace"}' in path.read_text()

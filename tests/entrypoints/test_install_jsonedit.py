@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
+from support import examples
 
 from toolfold.config.jsonc import parse_jsonc
 from toolfold.entrypoints.install.jsonedit import (
@@ -20,7 +21,7 @@ from toolfold.entrypoints.install.jsonedit import (
 )
 from toolfold.entrypoints.install.jsontext import JsonText
 
-unhurried = settings(deadline=None, max_examples=300)
+unhurried = examples(300)
 
 NAMES = st.text(min_size=1, max_size=6) | st.sampled_from(["a//b", '"', "\\", "{", "}", "/*", ","])
 VALUES = st.recursive(

@@ -158,6 +158,22 @@ def test_a_server_that_was_edited_in_toolfold_stays_there(machine: Machine) -> N
     assert machine.servers() == {"a": {"command": "mine"}}
 
 
+def test_a_server_that_was_removed_from_toolfold_is_back_in_its_client(machine: Machine) -> None:
+    path = machine.write(
+        "cursor", '{"mcpServers": {"a": {"command": "/opt/bin/x"}, "b": {"command": "y"}}}'
+    )
+    shown = machine.run("install", "cursor", "--dry-run")
+    machine.run("install", "cursor")
+    machine.run("remove", "a")
+
+    ran = machine.run("uninstall", "cursor")
+
+    assert "a: you removed it from toolfold; it is back in cursor" in ran.out
+    assert "it was changed there since" not in ran.out
+    assert '"a"' in path.read_text()
+    assert '"command": "/opt/bin/x"' in shown.out
+
+
 def test_a_client_whose_file_was_deleted_leaves_its_servers_with_toolfold(
     machine: Machine,
 ) -> None:

@@ -105,7 +105,7 @@ def test_a_dry_run_shows_what_is_no_secret(machine: Machine) -> None:
 
     for line in (
         '"type": "stdio"',
-        '"command": "npx"',
+        '"command": "/opt/bin/npx"',
         '"-y"',
         '"@scope/server-github@1.2.3"',
         '"mcp-server-fetch"',

@@ -3,15 +3,16 @@
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from toolfold.entrypoints.install.tomledit import sections
 from toolfold.entrypoints.install.tomltext import TomlText
 from toolfold.errors import ConfigError
 
 TABLE = ("mcp_servers",)
-unhurried = settings(deadline=None, max_examples=200)
+unhurried = examples(200)
 
 # Each stands for a trap: brackets in strings, arrays over lines, quotes, headers in text.
 STATEMENTS = [

@@ -51,14 +51,16 @@ def as_json(done: "subprocess.CompletedProcess[str]") -> Any:
 
 
 def test_a_note_is_stored_found_and_shown(memory: Command) -> None:
-    stored = memory("store", "Staging runs on port 5433", "--tags", "db,staging", "--type", "fact")
+    stored = memory(
+        "store", "Staging runs on port 5433", "--tags", "db", "--tags", "staging", "--type", "fact"
+    )
     name = stored.stdout.strip()
     found = memory("search", "which", "port", "is", "staging")
     shown = memory("get", name)
 
     assert re.fullmatch(r"[0-9a-f]{8}", name)
     heading, line = found.stdout.splitlines()
-    assert heading == "1 of 1 notes for 'which port is staging':"
+    assert heading == "1 of 1 note for 'which port is staging':"
     assert re.fullmatch(
         rf"{name} \d{{4}}-\d\d-\d\d \[db, staging\] [01]\.\d\d: Staging runs on port 5433", line
     )
@@ -88,6 +90,7 @@ def test_everything_can_be_had_as_json(memory: Command) -> None:
 
 def test_what_is_said_to_people_is_said_in_words(memory: Command) -> None:
     name = memory("store", "one", "--tags", "t").stdout.strip()
+    assert memory("list").stdout.splitlines()[1].endswith(" [t]: one")
     told = [
         memory("health").stdout,
         memory("delete", "--tags", "t").stdout,
@@ -100,7 +103,7 @@ def test_what_is_said_to_people_is_said_in_words(memory: Command) -> None:
 
     assert told[0].startswith("Memory ok: 1 note in sqlite")
     assert told[1:6] == [
-        "1 note deleted; `toolfold memory restore HASH` restores one.\n",
+        "Deleted 1 note. Undo: `toolfold memory restore HASH`\n",
         "No notes.\n",
         f"Note {name} restored.\n",
         f"note {name}\n",
@@ -157,7 +160,8 @@ def test_a_namespace_can_be_named(memory: Command, memory_user: MemoryHome) -> N
         (("store", "x", "--metadata", "[1]"), "Metadata is a mapping"),
         (("store", "x", "--tags", ",".join(map(str, range(10_000)))), "10,000 tags are too many"),
         (("store", "x", "--namespace", " "), "The namespace is empty"),
-        (("search", "x", "--limit", "-1"), "from 0 to 1,000, not -1"),
+        (("search", "x", "--limit", "-1"), "--limit takes a number above 0, not '-1'"),
+        (("search", "x", "--limit", "2000"), "from 0 to 1,000, not 2000"),
         (("search", "x", "--min-score", "7"), "from 0 to 1, not 7.0"),
         (("list", "--after", "whenever"), "`after` is a time such as"),
         (("list", "--offset", "-1"), "from 0 on, not -1"),

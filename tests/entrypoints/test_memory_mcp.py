@@ -63,7 +63,7 @@ def test_notes_are_kept_by_tools_that_answer_in_text(client: Peer) -> None:
     assert tools == memory_tools()
     assert re.fullmatch(r"[0-9a-f]{8}", name)
     assert re.fullmatch(r"[0-9a-f]{8}\n[0-9a-f]{8}", batch)
-    assert found.splitlines()[0] == "1 of 1 notes for 'which port':"
+    assert found.splitlines()[0] == "1 of 1 note for 'which port':"
     assert found.splitlines()[1].startswith(name)
     assert whole.endswith("\n\nStaging runs on port 5433")
     assert told[:3] == [("1", False), ("yes", False), ("yes", False)]

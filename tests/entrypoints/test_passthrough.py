@@ -5,6 +5,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared.uri_template import UriTemplate
 from support import MakeApp, entry, node_server, python, test_server, write_config
 
@@ -249,3 +250,141 @@ async def test_prompts_and_resources_of_a_real_server_pass_through(
     assert resources[0].uri.startswith("toolfold://everything/demo://resource/static/document/")
     assert document.contents[0].uri == resources[0].uri
     assert dynamic.contents[0].uri == uri
+
+
+PLAIN = "toolfold://curious_one/memo://plain"
+TOUCH = "curious_one.touch(uri='memo://plain')"
+
+
+async def logged(tmp_path: Path, line: str) -> None:
+    """Wait until the server has written a line."""
+    with anyio.fail_after(60):
+        while line not in (tmp_path / "log").read_text().splitlines():
+            await anyio.sleep(0.02)
+
+
+class Heard:
+    """What a client of 2025 was told of resources."""
+
+    def __init__(self) -> None:
+        self._uris: list[str] = []
+        self._more = anyio.Event()
+
+    async def __call__(self, message: object) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            self._uris.append(str(message.params.uri))
+            self._more.set()
+
+    async def next(self) -> str:
+        with anyio.fail_after(60):
+            while not self._uris:
+                self._more = anyio.Event()
+                await self._more.wait()
+        return self._uris.pop(0)
+
+
+async def subscribe(client: Client, uri: str) -> None:
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)
+
+
+async def unsubscribe(client: Client, uri: str) -> None:
+    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+async def test_a_client_that_listens_is_told_of_the_resources_it_names(
+    era: str, tmp_path: Path, running: MakeApp
+) -> None:
+    wanted = [PLAIN, "toolfold://nobody/memo://x", "memo://plain"]
+    async with running(curious(tmp_path, era)) as toolfold:
+        async with Client(make_server(toolfold.app), mode="2026-07-28") as client:
+            async with client.listen(resource_subscriptions=wanted) as changes:
+                assert changes.honored.resource_subscriptions == [PLAIN]
+                await toolfold.run(TOUCH)
+                with anyio.fail_after(60):
+                    event = await anext(changes)
+            await logged(tmp_path, "unwatch memo://plain")
+
+    assert event == ResourceUpdated(uri=PLAIN)
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+async def test_an_older_client_is_told_of_the_resources_it_subscribed_to(
+    era: str, tmp_path: Path, running: MakeApp
+) -> None:
+    heard, others = Heard(), Heard()
+    async with running(curious(tmp_path, era)) as toolfold:
+        server = make_server(toolfold.app)
+        async with Client(server, mode="legacy", message_handler=heard) as client:
+            assert client.server_capabilities.resources is not None
+            assert client.server_capabilities.resources.subscribe
+            await subscribe(client, PLAIN)
+            await subscribe(client, PLAIN)
+            await toolfold.run(TOUCH)
+            assert await heard.next() == PLAIN
+            with pytest.raises(MCPError, match="There is no server 'nobody'"):
+                await subscribe(client, "toolfold://nobody/memo://x")
+            await unsubscribe(client, PLAIN)
+            await logged(tmp_path, "unwatch memo://plain")
+        (tmp_path / "log").write_text("")
+        async with Client(make_server(toolfold.app), mode="legacy", message_handler=others) as left:
+            await subscribe(left, PLAIN)
+        await logged(tmp_path, "unwatch memo://plain")
+
+
+async def test_what_its_server_refuses_cannot_be_subscribed_to(
+    tmp_path: Path, running: MakeApp
+) -> None:
+    servers = {**curious(tmp_path, "2025"), "null": test_server("null")}
+    async with running(servers) as toolfold:
+        async with Client(make_server(toolfold.app), mode="legacy") as client:
+            with pytest.raises(MCPError, match="Nobody may watch this"):
+                await subscribe(client, "toolfold://curious_one/memo://closed")
+            with pytest.raises(MCPError, match="does not say when a resource changes"):
+                await subscribe(client, "toolfold://null/memo://x")
+
+
+async def test_what_may_not_be_read_cannot_be_subscribed_to(
+    tmp_path: Path, home: Path, running: MakeApp
+) -> None:
+    (home / "config").mkdir(parents=True)
+    rule = '[[policy]]\naction = "deny"\ntools = "curious_one.resources.read"\n'
+    (home / "config" / "policy.toml").write_text(rule)
+    async with running(curious(tmp_path, "2026")) as toolfold:
+        async with Client(make_server(toolfold.app), mode="legacy") as client:
+            with pytest.raises(MCPError, match="a rule forbids it"):
+                await subscribe(client, PLAIN)
+
+    assert "watch memo://plain" not in (tmp_path / "log").read_text()
+
+
+async def test_subscriptions_are_bounded(tmp_path: Path, running: MakeApp) -> None:
+    async with running(curious(tmp_path, "2025")) as toolfold:
+        async with Client(make_server(toolfold.app), mode="legacy") as client:
+            for number in range(100):
+                await subscribe(client, f"{PLAIN}/{number}")
+            with pytest.raises(MCPError, match="the most there may be"):
+                await subscribe(client, PLAIN)
+            await unsubscribe(client, f"{PLAIN}/7")
+            await subscribe(client, PLAIN)
+
+
+@pytest.mark.parametrize("era", ["2025", "2026"])
+async def test_a_server_that_died_is_watched_again(
+    era: str, tmp_path: Path, running: MakeApp
+) -> None:
+    heard = Heard()
+    async with running(curious(tmp_path, era)) as toolfold:
+        async with Client(
+            make_server(toolfold.app), mode="legacy", message_handler=heard
+        ) as client:
+            await subscribe(client, PLAIN)
+            (tmp_path / "log").write_text("")
+            [upstream] = toolfold.app.shared.upstreams.upstreams
+            upstream.restart()
+            assert await heard.next() == PLAIN  # it may have changed meanwhile
+            await logged(tmp_path, "watch memo://plain")
+            await toolfold.run(TOUCH)
+            assert await heard.next() == PLAIN

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support import MakeApp, python, test_server, write_config
 
-from toolfold.privacy.vaults import Vaults
+from toolfold.entrypoints.commands.privacy import with_mode
+from toolfold.privacy.store import Vaults
 
 ON = '[privacy]\nmode = "on"\n[servers.mailer]\nreceives = ["NAME"]\nuntrusted = true\n'
 
@@ -105,13 +106,22 @@ async def test_placeholders_are_revealed_to_a_person_and_to_no_program(filled: T
     assert "Ottilie" not in exported
 
 
+async def test_a_text_without_placeholders_is_not_taken_for_revealed(filled: Terminal) -> None:
+    shown = filled.person("reveal", "EMAIL_1")
+
+    assert "No placeholder in this text; they look like [EMAIL_1]." in shown
+
+
 async def test_the_status_says_what_is_concealed_and_for_whom(filled: Terminal) -> None:
     status = filled.program("status")
 
     assert status.returncode == 0, status.stderr
-    assert "privacy is on" in status.stdout
-    assert "crm: its answers are concealed; receives every kind" in status.stdout
-    assert "mailer: its answers are concealed; receives NAME, untrusted" in status.stdout
+    assert "Privacy is on." in status.stdout
+    assert "crm: the model sees placeholders; the server gets the real values" in status.stdout
+    assert "mailer: the model sees placeholders; the server gets real values of NAME;" in (
+        status.stdout
+    )
+    assert "memory: its notes are shown as they are stored" in status.stdout
     assert "3 EMAIL, 3 NAME, 3 PHONE" in status.stdout
     assert "Ottilie" not in status.stdout
 
@@ -126,7 +136,29 @@ def test_what_would_be_concealed_is_shown_and_nothing_kept(terminal: Terminal) -
     assert '"[NAME_1]"' in of_file.stdout
     assert "1 EMAIL, 1 NAME would be concealed" in of_file.stderr
     assert of_text.stdout == "mail [EMAIL_1], card [CARD_1]\n"
+    assert "as it is now" not in of_file.stderr
     assert not (terminal.home / "data" / "vaults.db").exists()
+
+
+def test_where_privacy_is_off_check_and_status_say_so_and_how_to_switch_it_on(
+    terminal: Terminal,
+) -> None:
+    path = terminal.home / "config" / "config.toml"
+    path.write_text("")
+    switch = f"Privacy is off. `toolfold privacy on` switches it on (in {path})."
+
+    checked = terminal.program("check", "--text", "mail ada@example.org")
+    as_json = json.loads(terminal.program("check", "--json", "--text", "x").stdout)
+    status = terminal.program("status")
+    path.write_text('[servers.crm]\nprivacy = "on"\n')
+    of_one = terminal.program("status")
+
+    assert f"Models see this text as it is now. {switch}" in checked.stderr
+    assert as_json["mode"] == "off"
+    assert status.stdout.startswith(switch)
+    assert of_one.stdout.startswith(
+        "Privacy is off, except for answers of crm. `toolfold privacy on`"
+    )
 
 
 async def test_what_is_forgotten_is_revealed_to_nobody_and_numbers_are_not_given_again(
@@ -156,3 +188,24 @@ def test_vaults_that_nobody_used_are_emptied(terminal: Terminal) -> None:
 
     assert "1 vault emptied" in terminal.program("forget", "--unused-days", "0").stdout
     assert "0 vaults emptied" in terminal.program("forget", "--unused-days", "0").stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", '[privacy]\nmode = "on"\n'),
+        ("port = 1 # mine\n", 'port = 1 # mine\n\n[privacy]\nmode = "on"\n'),
+        ("[privacy]\n# why\nmode = 'off' # so\n", '[privacy]\n# why\nmode = "on" # so\n'),
+        (
+            '[privacy]\n[privacy.fields]\nmode = "X"\n',
+            '[privacy]\nmode = "on"\n[privacy.fields]\nmode = "X"\n',
+        ),
+        ('privacy.mode = "off"\n', None),
+        ('privacy = {mode = "off"}\n', None),
+    ],
+    ids=["empty", "no table", "a mode", "a table below", "dotted", "inline"],
+)
+def test_privacy_is_switched_on_in_a_file_and_all_else_in_it_stays(
+    before: str, after: str | None
+) -> None:
+    assert with_mode(before, "on") == after

@@ -56,7 +56,7 @@ class Door:
         self.user = bearer(LocalToken(self.app.config.directories).get())
 
     def key(self, name: str) -> dict[str, str]:
-        return bearer(Keys.of(self.app.config.directories).create(name, name, now=0.0)[1])
+        return bearer(Keys.of(self.app.config).create(name, name, now=0.0)[1])
 
     async def run(self, code: str, headers: dict[str, str] | None = None) -> Any:
         return (await self.http.post("/execute", json={"code": code}, headers=headers)).json()
@@ -258,8 +258,8 @@ async def test_a_run_of_another_project_is_not_gone_on_with_here(
         frozen = await rest.run(FIFTY)
         approvals = rest.app.border.trust.approvals
         wanted = approvals.find(frozen["run_id"])
-        with approvals._opened() as connection:
-            approvals._write(connection, replace(wanted, project="/elsewhere"))
+        elsewhere = replace(wanted, project="/elsewhere")
+        approvals._tables.write(lambda tables: approvals._write(tables, elsewhere))
         answer = await rest.decide(frozen["run_id"])
         left = await rest.pending()
 
@@ -309,7 +309,7 @@ async def test_what_is_denied_is_not_listed_for_those_to_whom_it_is(
 ) -> None:
     async with opened() as rest:
         key = rest.key("ci")
-        [made] = Keys.of(rest.app.config.directories).all()
+        [made] = Keys.of(rest.app.config).all()
         (home / "config" / "policy.toml").write_text(
             f'[[policy]]\naction = "deny"\ntools = "records.put"\n'
             f'[[keys.{made.id}]]\naction = "deny"\ntools = "records.update"\n'

@@ -154,10 +154,10 @@ async def test_closing_the_connection_cancels_the_run(running: MakeApp, accept: 
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             async with await anyio.connect_tcp(host, int(port)) as stream:
                 await stream.send(head.encode() + body)
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     while not (await http.get("/runs")).json()["runs"]:
                         pass
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 while not (run := (await http.get("/runs")).json()["runs"][0])["is_ended"]:
                     pass
 

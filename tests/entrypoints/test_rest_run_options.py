@@ -49,12 +49,14 @@ async def test_a_dry_run_changes_nothing_and_lists_what_it_would_call(
 
 
 async def test_a_run_in_the_background_is_answered_at_once_and_comes_to_its_end(
-    running: MakeApp, servers: dict[str, Any], updates: Path
+    running: MakeApp, servers: dict[str, Any], updates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("toolfold.journal.journal._MOMENT_S", 0.3)  # longer than the request takes
     code = f"import time\ntime.sleep(0.5)\n{UPDATE}"
     async with running(servers) as toolfold, door(toolfold.app) as http:
         answer = (await http.post("/execute", json={"code": code, "background": True})).json()
         run_id = answer["run_id"]
+        assert (await http.get(f"/runs/{run_id}")).json()["run"]["id"] == run_id
         with anyio.fail_after(30):
             while not (await http.get(f"/runs/{run_id}")).json()["run"]["is_ended"]:
                 await anyio.sleep(0.05)
@@ -97,8 +99,7 @@ async def test_a_key_cannot_be_asked_in_its_users_stead(
     running: MakeApp, servers: dict[str, Any], updates: Path
 ) -> None:
     async with running(servers) as toolfold, door(toolfold.app) as http:
-        directories = toolfold.app.config.directories
-        key = Keys.of(directories).create("agent", "agent", now=0.0)[1]
+        key = Keys.of(toolfold.app.config).create("agent", "agent", now=0.0)[1]
         theirs = {"authorization": f"Bearer {key}"}
         asked = await http.post(
             "/execute", json={"code": UPDATE, "ask": True}, headers={**EVENTS, **theirs}

@@ -20,16 +20,17 @@ from support import MakeApp, python, test_server, write_config
 
 from toolfold.app import App, running_app
 from toolfold.config.config import Config, load_config
-from toolfold.entrypoints.http import connection, guard, tenants
+from toolfold.entrypoints.daemon import app_pool
+from toolfold.entrypoints.http import callers, connection, guard
 from toolfold.entrypoints.http.guard import MAX_BODY_BYTES
-from toolfold.entrypoints.http.keys import Keys, LocalToken
+from toolfold.entrypoints.http.keys import KeyFile, Keys, LocalToken
 from toolfold.errors import ConfigError, NotFound
 
 NOTE = {"content": "something to remember"}
 
 
 def make_key(app: App, name: str = "ci", namespace: str = "team") -> str:
-    _, secret = Keys.of(app.config.directories).create(name, namespace, now=0.0)
+    _, secret = Keys.of(app.config).create(name, namespace, now=0.0)
     return secret
 
 
@@ -85,6 +86,140 @@ async def test_pages_of_other_sites_get_nothing_at_all(running: MakeApp) -> None
     codes = [answer.json()["error"]["code"] for answer in answers]
     assert codes == ["forbidden", "forbidden", "forbidden", "wrong_host"]
     assert page.status_code == 200
+
+
+async def test_sleeping_runs_of_a_key_do_not_delay_the_local_user(
+    running: MakeApp, tmp_path: Path
+) -> None:
+    received = tmp_path / "bank.jsonl"
+    servers = {"bank": test_server("bank", received)}
+    ended: list[int] = []
+    async with (
+        running(servers, toml="workers = 2\n") as toolfold,
+        door(toolfold.app) as http,
+        anyio.create_task_group() as tasks,
+    ):
+        headers = bearer(make_key(toolfold.app))
+        sleep = {"code": "import bank, time\nbank.balance(account='1')\ntime.sleep(59)"}
+
+        async def run() -> None:
+            ended.append((await http.post("/execute", json=sleep, headers=headers)).status_code)
+
+        for _ in range(12):
+            tasks.start_soon(run)
+        with anyio.fail_after(120):
+            while not received.exists():  # a server of its own writes it
+                await anyio.sleep(0.02)
+        mine = await http.post("/execute", json={"code": "6 * 7"})
+        ended_meanwhile = list(ended)
+        tasks.cancel_scope.cancel()
+
+    assert mine.json()["value"] == 42
+    assert ended_meanwhile == []
+    assert len(received.read_text().splitlines()) == 1  # the other place is the user's
+
+
+async def test_a_key_has_only_so_much_under_way_at_once(running: MakeApp) -> None:
+    toml = "[keys]\nat_once = 2\n"
+    async with running({}, toml=toml) as toolfold, door(toolfold.app) as http:
+        key, other = (bearer(make_key(toolfold.app, name)) for name in ("ci", "cd"))
+        sleep = {"code": "import time\ntime.sleep(59)", "background": True}
+        begun = [await http.post("/execute", json=sleep, headers=key) for _ in range(2)]
+        refused = [
+            await http.post("/execute", json=sleep, headers=key),
+            await http.post("/memory/notes", json=NOTE, headers=key),
+            await http.post("/tools/memory.store/execute", json={"arguments": NOTE}, headers=key),
+        ]
+        reading = await http.get("/runs", headers=key)
+        others = await http.post("/memory/notes", json=NOTE, headers=other)
+        mine = await http.post("/memory/notes", json=NOTE)
+        for each in begun:
+            run = toolfold.app.shared.background_runs.find(each.json()["run_id"])
+            assert run is not None
+            await toolfold.app.shared.background_runs.stop(run)
+        again = await http.post("/memory/notes", json={"content": "later"}, headers=key)
+
+    assert [each.status_code for each in begun] == [200, 200]
+    assert [each.status_code for each in refused] == [429] * 3
+    assert {each.headers["retry-after"] for each in refused} == {"1"}
+    assert refused[0].json()["error"] == {
+        "code": "too_many_requests",
+        "message": "This key has 2 runs and calls under way, which is as many as it may have at "
+        "one time (`keys.at_once`). Wait for one to end, then try again.",
+    }
+    assert [each.status_code for each in (reading, others, mine, again)] == [200, 201, 201, 201]
+
+
+async def test_a_key_asks_only_so_often_in_a_minute(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(callers.time, "monotonic", lambda: now)
+    pace = callers.RequestPace(3)
+    assert [pace.objection("a") for _ in range(3)] == [None] * 3
+    refused = pace.objection("a")
+    assert refused is not None
+    assert (refused.status, refused.retry_after_s) == (429, 20)
+    assert pace.objection("b") is None
+    now += 20
+    assert pace.objection("a") is None
+    assert pace.objection("a") is not None
+    monkeypatch.undo()
+
+    toml = "[keys]\nper_minute = 1\n"
+    async with running({}, toml=toml) as toolfold, door(toolfold.app) as http:
+        key = bearer(make_key(toolfold.app))
+        first, second = [await http.get("/runs", headers=key) for _ in range(2)]
+        local = await http.get("/runs")
+        mcp = await http.post("/mcp", json={}, headers=key)
+
+    assert (first.status_code, second.status_code, local.status_code) == (200, 429, 200)
+    assert second.json()["error"]["code"] == "too_many_requests"
+    assert "1 requests" not in second.json()["error"]["message"]
+    assert 0 < int(second.headers["retry-after"]) <= 60
+    assert mcp.status_code == 429
+
+
+async def test_wrong_keys_are_answered_late_and_logged(
+    running: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert [callers.delay_s(each) for each in (1, 3, 4, 5, 6, 10**6)] == [0, 0, 1.6, 3.2, 5, 5]
+    asked: list[int] = []
+
+    def delay_s(count: int) -> float:
+        asked.append(count)
+        return 0.0 if count < 5 else 3600.0
+
+    monkeypatch.setattr(callers, "delay_s", delay_s)
+    statuses: list[int] = []
+    async with running({}) as toolfold, door(toolfold.app) as http:
+        good = make_key(toolfold.app)
+        wrong = bearer(good[:-4] + "oops")
+
+        async def ask() -> None:
+            statuses.append((await http.get("/runs", headers=wrong)).status_code)
+
+        for _ in range(4):
+            await ask()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(ask)
+            with anyio.fail_after(60):
+                while len(asked) < 24:
+                    await anyio.sleep(0.01)
+            beyond = await http.get("/runs", headers=wrong)
+            right = await http.get("/runs", headers=bearer(good))
+            tasks.cancel_scope.cancel()
+
+    assert statuses == [401] * 4
+    assert beyond.status_code == 429
+    assert beyond.headers["retry-after"] == "5"
+    assert right.status_code == 200
+    logged = [record.getMessage() for record in caplog.records if "wrong API key" in record.msg]
+    assert [line.rpartition(", ")[2] for line in logged] == [
+        f"{count} so far." for count in (1, 2, 4, 8, 16)
+    ]
+    assert all(good[:11] in line and good[12:20] not in line for line in logged)
 
 
 FORMS = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
@@ -191,7 +326,7 @@ async def test_a_namespace_that_does_not_open_is_refused_and_the_others_go_on(
             yield app
 
     is_broken = True
-    monkeypatch.setattr(tenants, "running_app", failing)
+    monkeypatch.setattr(app_pool, "running_app", failing)
     async with running({}) as toolfold, door(toolfold.app) as http:
         headers = bearer(make_key(toolfold.app, namespace="broken"))
         other = bearer(make_key(toolfold.app, "other", namespace="team"))
@@ -252,7 +387,8 @@ async def test_where_keys_are_required_nothing_but_health_is_said_without_one(
             whole = (await http.get("/health", headers={"x-api-key": secret})).json()
             stored = await http.post("/memory/notes", json=NOTE, headers=bearer(secret))
 
-    assert bare.pop("/health") == 200
+    public = ("/health", "/health/live", "/health/ready")
+    assert {path: bare.pop(path) for path in public} == dict.fromkeys(public, 200)
     assert set(bare.values()) == {401}
     assert (page.status_code, mcp.status_code) == (401, 401)
     assert mcp.json()["jsonrpc"] == "2.0"
@@ -267,7 +403,7 @@ async def test_a_key_that_is_revoked_opens_nothing_from_the_next_request_on(
     async with running({}) as toolfold, door(toolfold.app) as http:
         secret = make_key(toolfold.app)
         before = await http.get("/memory/notes", headers=bearer(secret))
-        Keys.of(toolfold.app.config.directories).revoke("ci", now=1.0)
+        Keys.of(toolfold.app.config).revoke("ci", now=1.0)
         after = await http.get("/memory/notes", headers=bearer(secret))
 
     assert before.status_code == 200
@@ -316,11 +452,11 @@ async def test_huge_and_slow_requests_are_refused_in_the_shape_of_this_door(
             async with await anyio.connect_tcp(host, int(port)) as stream:
                 head = f"POST /memory/notes HTTP/1.1\r\nHost: {host}:{port}\r\n"
                 await stream.send(f"{head}Content-Length: 10\r\n\r\n{{".encode())
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     slow = b"".join([part async for part in stream])
             async with await anyio.connect_tcp(host, int(port)) as stream:
                 await stream.send(b"\x16\x03\x01 this is no HTTP\r\n\r\n")
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     malformed = await stream.receive()
             alive = await http.get("/health")
 
@@ -355,10 +491,10 @@ async def test_headers_that_come_drop_by_drop_or_not_at_all_are_not_waited_for(
             async with await anyio.connect_tcp(host, int(port)) as stream:
                 if sent:
                     await stream.send(sent)
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     answers[name] = b"".join([part async for part in stream])
         async with await anyio.connect_tcp(host, int(port)) as stream, httpx2.AsyncClient() as http:
-            with anyio.fail_after(20), pytest.raises((anyio.BrokenResourceError, BrokenPipeError)):
+            with anyio.fail_after(60), pytest.raises((anyio.BrokenResourceError, BrokenPipeError)):
                 await drip(stream, http, url)
             alive = await http.get(f"{url}/health")
 
@@ -380,18 +516,30 @@ async def test_unknown_places_and_methods_are_told_in_the_same_shape(running: Ma
     assert set(method.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
+def test_who_makes_a_second_key_of_a_name_is_told_of_the_first(machine: Machine) -> None:
+    first = machine.run("keys", "create", "ci")
+    listed = machine.run("keys", "list", "--json")
+    second = machine.run("keys", "create", "ci")
+
+    [key] = json.loads(listed.out)
+    assert "another that is valid" not in first.err
+    assert f"'ci' has another that is valid: `toolfold keys revoke {key['id']}` ends it." in (
+        second.err
+    )
+
+
 def test_a_key_is_shown_once_and_kept_hashed_in_a_private_file(machine: Machine) -> None:
     made = machine.run("keys", "create", "ci", "--namespace", "team")
     secret = made.out.strip()
     listed = machine.run("keys", "list", "--json")
     revoked = machine.run("keys", "revoke", "ci", "--yes")
-    again = machine.run("keys", "revoke", "ci", "--yes")
+    again = machine.run("keys", "revoke", "ci")
     path = machine.home / ".local/share/toolfold/keys.json"
 
     assert secret.startswith("tf_")
     assert len(secret) > 50
     assert secret not in path.read_text() + listed.out
-    assert secret.rpartition("_")[2] not in path.read_text()
+    assert secret.split("_", 2)[2] not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(listed.out)[0]["namespace"] == "team"
     assert (revoked.status, again.status) == (0, 2)
@@ -416,22 +564,22 @@ def test_keys_that_several_make_at_once_are_all_kept(tmp_path: Path) -> None:
         for number in range(4)
     ]
     secrets = {maker.communicate(timeout=50)[0].strip() for maker in makers}
-    keys = Keys(tmp_path / "data" / "keys.json")
+    keys = Keys(KeyFile(tmp_path / "data" / "keys.json"))
 
     assert len(secrets) == 4
     assert {key.name for key in map(keys.find, secrets) if key} == {"0", "1", "2", "3"}
 
 
 def test_keys_are_told_apart_and_found_by_nothing_else(tmp_path: Path) -> None:
-    keys = Keys(tmp_path / "data" / "keys.json")
+    keys = Keys(KeyFile(tmp_path / "data" / "keys.json"))
     one, secret = keys.create("ci", "team", now=0.0)
     other, _ = keys.create("ci", "team", now=0.0)
 
     assert keys.find(secret) == one
     assert keys.find(secret[:-1]) is keys.find("") is keys.find("\ud800") is None
-    with pytest.raises(NotFound, match="2 keys are named 'ci'"):
+    with pytest.raises(NotFound, match=f"2 keys are named 'ci': say which, {one.id}, {other.id}"):
         keys.revoke("ci", now=1.0)
-    assert keys.revoke(other.id, now=1.0).revoked == 1.0
+    assert keys.revoke(other.id[:7], now=1.0).revoked == 1.0
     assert keys.valid() == (one,)
     (tmp_path / "data" / "keys.json").write_text("{")
     with pytest.raises(ConfigError, match="cannot be read"):

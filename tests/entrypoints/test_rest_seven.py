@@ -197,6 +197,7 @@ def test_the_description_names_every_route_that_there_is(http: httpx2.Client) ->
     wanted = {
         "GET /tools/discover", "GET /tools/list", "GET /tools/{name}",
         "POST /tools/{name}/execute", "POST /execute", "GET /health", "GET /metrics",
+        "GET /health/live", "GET /health/ready",
         "GET /memory/recall", "POST /memory/notes", "POST /events", "GET /events",
         "POST /graph/entities", "GET /graph/search", "POST /consolidation", "GET /runs",
     }  # fmt: skip

@@ -11,7 +11,7 @@ from support import python
 
 from toolfold.errors import ToolFailed
 from toolfold.journal.journal import Journal
-from toolfold.journal.runs import Origin
+from toolfold.journal.runs import Origin, RunStart
 
 Toolfold = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -92,10 +92,21 @@ def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
     lost = subprocess.run(command, capture_output=True, text=True, timeout=55).stdout
 
     ours, theirs = toolfold("runs", ids[2]).stdout, toolfold("runs", lost).stdout
+    journal = Journal(home / "data" / "runs.db", days=30, max_bytes=1 << 29, code_bytes=100)
+    with journal.opened(), journal.begin(Origin(), "1", start=RunStart(resumes=lost)) as run:
+        run.end(failure=None, reply="")
+    resumed = toolfold("runs", lost).stdout
 
     assert ours.splitlines()[0].endswith("running")
     assert theirs.splitlines()[0].endswith("lost")
-    assert "The run has not ended" in theirs
+    assert "The run has not ended" in ours
+    assert theirs.splitlines()[-1] == (
+        "The run was lost with its process: calls that were in progress are not listed. "
+        f"`toolfold runs resume {lost}` goes on with it."
+    )
+    assert f"resumed as: {run.id}, done\n" in resumed
+    assert resumed.endswith(f"are not listed. {run.id} went on with it.\n")
+    assert json.loads(toolfold("runs", lost, "--json").stdout)["resumed_as"] == run.id
     assert "150 bytes in all; the rest is not kept." in ours
 
 
@@ -161,3 +172,36 @@ def test_runs_are_read_without_anything_heavy(environment: dict[str, str], ids: 
 
     assert done.stdout.splitlines()[1].startswith(ids[2])
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_run_belongs_to_its_folder_and_is_listed_by_what_it_does(
+    toolfold: Toolfold, tmp_path: Path
+) -> None:
+    toolfold("run", "-c", "import json\n# a comment\njson.dumps(1)")
+    listed = toolfold("runs", "--limit", "1")
+    newest = toolfold("runs", "show", "last")
+
+    assert f"  {tmp_path.name[:20]}" in listed.stdout
+    assert listed.stdout.splitlines()[-1].endswith("json.dumps(1)")
+    assert "The newest 1 are shown; --limit N shows more." in listed.stderr
+    assert f"project: {tmp_path}" in newest.stdout
+
+
+def test_a_file_and_code_exclude_each_other(toolfold: Toolfold) -> None:
+    both = toolfold("run", "sum.py", "-c", "1")
+
+    assert both.returncode == 2
+    assert "Give a file or -c CODE, not both: sum.py was not run." in both.stderr
+
+
+def test_an_empty_log_is_told(toolfold: Toolfold, home: Path) -> None:
+    logs = home / "state" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "broken-0123abcd.log").touch()
+
+    hooks, broken = toolfold("logs", "hooks"), toolfold("logs", "broken")
+
+    assert (hooks.returncode, hooks.stdout) == (0, "")
+    assert "No hook has failed so far." in hooks.stderr
+    assert (broken.returncode, broken.stdout) == (0, "")
+    assert "The log is empty" in broken.stderr

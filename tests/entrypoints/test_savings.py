@@ -11,7 +11,7 @@ import pytest
 from machine import Machine
 from support import catalogue, python, test_server
 
-from toolfold.catalog.definitions import definition, listing
+from toolfold.catalog.tool import definition, listing
 from toolfold.entrypoints.commands.estimate import Estimate, ServerCost, as_json_value, text
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.savings_text import money

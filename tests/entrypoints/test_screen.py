@@ -1,12 +1,15 @@
 """What a person sees, and what a pipe gets."""
 
 import io
+import sys
 from contextlib import redirect_stdout
 
 import pytest
 
 from toolfold.entrypoints import screen
-from toolfold.entrypoints.screen import Cell, Column, ago, count, print_line, print_table, size
+from toolfold.entrypoints.commands import progress
+from toolfold.entrypoints.screen import Cell, Column, ago, print_line, print_table, size
+from toolfold.errors import count
 
 COLUMNS = (Column("NAME"), Column("CALLS", is_number=True), Column("TEXT", is_wide=True))
 ROWS = [(Cell("a", "name"), "1", "short"), (Cell("long-name", "name"), "1,000", "x" * 300)]
@@ -104,3 +107,20 @@ def test_moments_are_exact_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None
     print(screen.moment(0.0))
 
     assert capsys.readouterr().out.startswith(("1970-01-01 ", "1969-12-31 "))
+
+
+def test_the_line_below_a_run_is_erased_before_the_run_prints(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_SOON_S", 0.0)
+    run = progress.RunScreen()
+    run.note(1, 4, "rows")
+    run._draw()
+    run.print("half a line, ")
+    run._draw()
+    run.print("the rest\n")
+
+    line = "\r\x1b[K\x1b[2m███░░░░░░░░░ 1 of 4 rows\x1b[0m"
+    assert terminal.getvalue() == f"{line}\r\x1b[Khalf a line, the rest\n"

@@ -82,7 +82,7 @@ def test_people_read_edit_and_share_what_agents_saved(
     tested = toolfold("skills", "test")
     assert (tested.returncode, tested.stdout) == (
         0,
-        "hello.greet: as recorded, 0 calls answered\n",
+        "hello.greet: passed (0 recorded calls)\n",
     )
 
     assert toolfold("skills", "export", "hello.greet", "out").returncode == 0
@@ -96,6 +96,20 @@ def test_people_read_edit_and_share_what_agents_saved(
     assert toolfold("skills", "delete", "hello.greet").returncode == 0
     assert not folder.exists()
     assert "No skills yet" in toolfold("skills", "list").stdout
+
+
+def test_a_skill_that_was_deleted_comes_back_as_it_was(toolfold: Toolfold, folder: Path) -> None:
+    shown = toolfold("skills", "show", "hello.greet").stdout
+    same = toolfold("skills", "rollback", "hello.greet", "1")
+    deleted = toolfold("skills", "delete", "hello.greet", "--yes")
+    was_there = folder.exists()
+    back = toolfold("skills", "rollback", "hello.greet")
+
+    assert "used in 1 run, 1 ended well" in shown
+    assert (deleted.returncode, was_there) == (0, False)
+    assert same.stdout == "hello.greet is back at version 1.\n"
+    assert back.stdout == "hello.greet is back at version 1, saved as version 3.\n"
+    assert folder.exists()
 
 
 def test_what_does_not_stand_the_check_is_not_taken_over_and_not_lost(

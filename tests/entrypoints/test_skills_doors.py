@@ -12,7 +12,7 @@ from support import MakeApp, MakeConfig, test_server
 from toolfold.app import running_app
 from toolfold.entrypoints.http.tenants import in_namespace
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.skills.places import open_library
+from toolfold.skills.library import open_library
 from toolfold.tokens import count_tokens
 
 SAVE = '''

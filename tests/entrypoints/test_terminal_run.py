@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ def environ(tmp_path: Path, home: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def at_terminal(environ: dict[str, str], cwd: Path, types: bytes, *words: str) -> str:
+def at_terminal(
+    environ: dict[str, str], cwd: Path, types: bytes, *words: str, interrupt_at: bytes = b""
+) -> str:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "toolfold", *words],
@@ -38,6 +41,9 @@ def at_terminal(environ: dict[str, str], cwd: Path, types: bytes, *words: str) -
     try:
         while chunk := os.read(ours, 65_536):
             shown += chunk
+            if interrupt_at and interrupt_at in shown:
+                interrupt_at = b""
+                process.send_signal(signal.SIGINT)
     except OSError:  # how a terminal says that nobody writes any more
         pass
     os.close(ours)
@@ -54,8 +60,15 @@ def updated(tmp_path: Path) -> list[int]:
 
 @pytest.mark.parametrize(
     ("types", "made", "asked"),
-    [(b"y\ny\n", [1, 2], 2), (b"all\n", [1, 2], 1), (b"y\nn\n", [1], 2), (b"n\n", [], 1)],
-    ids=["each", "all", "the first", "none"],
+    [
+        (b"y\ny\n", [1, 2], 2),
+        (b"all\n", [1, 2], 1),
+        (b"y\nn\n", [1], 2),
+        (b"n\n", [], 1),
+        (b"\x04", [], 1),
+        (b"maybe\nall\n", [1, 2], 2),
+    ],
+    ids=["each", "all", "the first", "none", "end of input", "neither"],
 )
 def test_a_person_is_asked_where_the_run_waits(
     environ: dict[str, str], tmp_path: Path, types: bytes, made: list[int], asked: int
@@ -65,7 +78,22 @@ def test_a_person_is_asked_where_the_run_waits(
     assert shown.count("Allow? [y/N/all]") == asked, shown
     assert "records.update" in shown
     assert updated(tmp_path) == made
-    assert ("both" in shown.splitlines()[-1]) == (made == [1, 2])
+    last = shown.removesuffix("\x1b[K").splitlines()[-1]  # progress is wiped
+    assert ("both" in last) == (made == [1, 2])
+
+
+def test_control_c_at_the_question_calls_nothing_and_says_so(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    del environ["TOOLFOLD_NO_DAEMON"]
+    try:
+        shown = at_terminal(environ, tmp_path, b"", "run", "-c", CODE, interrupt_at=b"Allow? [")
+    finally:
+        in_pipe(environ, tmp_path, "stop")
+
+    assert "Interrupted. No tool had been called." in shown
+    assert "outcome not known" not in shown
+    assert updated(tmp_path) == []
 
 
 def in_pipe(environ: dict[str, str], cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -8,8 +8,7 @@ from typing import Any
 
 from toolfold.errors import StoreError
 from toolfold.journal import runsdb
-from toolfold.journal.audit.chain import read_signer
-from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.chain import read_head, read_signer
 from toolfold.journal.audit.verify import Verified, snapshot, verify
 from toolfold.journal.decisions import DecisionEvent, RevealEvent
 from toolfold.journal.journal import Journal

@@ -8,6 +8,7 @@ from toolfold.catalog.questions import Reply
 from toolfold.execution.trust.approval_form import (
     MAX_APPROVED_CALLS,
     approved_calls,
+    is_for_good,
     shown_arguments,
     shown_rule,
 )
@@ -47,6 +48,23 @@ def test_who_declines_approves_nothing_and_who_cancels_decides_nothing() -> None
     assert approved_calls(Reply(action="cancel", content=yes), 7) is None
 
 
+@pytest.mark.parametrize(
+    ("action", "content", "is_it"),
+    [
+        ("accept", {"approve": True, "always": True}, True),
+        ("accept", {"approve": True, "always": "true"}, False),
+        ("accept", {"approve": False, "always": True}, False),
+        ("accept", {"always": True}, False),
+        ("decline", {"approve": True, "always": True}, False),
+        ("cancel", {"approve": True, "always": True}, False),
+    ],
+)
+def test_only_who_approves_and_says_so_allows_for_good(
+    action: Any, content: Any, is_it: bool
+) -> None:
+    assert is_for_good(Reply(action=action, content=content)) is is_it
+
+
 def test_no_argument_hides_behind_a_long_one() -> None:
     shown = shown_arguments({"note": "a" * 10_000, "to": "somebody", "amount": 5})
 
@@ -58,7 +76,7 @@ def test_no_argument_hides_behind_a_long_one() -> None:
 def test_arguments_that_are_not_shown_are_counted() -> None:
     shown = shown_arguments({f"argument_{n}": "x" * 50 for n in range(50)})
 
-    assert "and 30 arguments that are not shown" in shown
+    assert "and 30 more arguments, not shown" in shown
 
 
 def test_what_guest_code_says_cannot_look_like_a_line_of_ours() -> None:

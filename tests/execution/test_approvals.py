@@ -5,19 +5,24 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
+from postgres_server import database_url
 from support import MakeApp, Running, test_server
 
 from toolfold.catalog.questions import Elicitor, Question, Reply
-from toolfold.errors import NeedsApproval, NotFound, QuestionExpired
+from toolfold.clocks import PausableClock
+from toolfold.errors import NeedsApproval, NotFound, QuestionExpired, StoreError
 from toolfold.execution.runtime import SessionRequest
 from toolfold.execution.trust import guard as guarding
 from toolfold.execution.trust.approvals import Approval, ApprovalRequest, Approvals
 from toolfold.execution.trust.guard import CallGuard, RunFacts
+from toolfold.execution.trust.preapproval import WaitingRuns
 from toolfold.journal.decisions import DecisionEvent, happened
 from toolfold.journal.runs import Origin
 from toolfold.policy.decide import Policy, ToolFacts
@@ -582,13 +587,90 @@ GIVEN: dict[str, Any] = {"to": "Ada", "amount": 5}
 
 
 @pytest.fixture
-async def approved(tmp_path: Path) -> Approvals:
+async def approved(tmp_path: Path, either_url: str) -> Approvals:
     """Of a call that is the third of its run, two of its tool."""
-    kept = Approvals(tmp_path / "approvals.db", valid_s=60)
+    kept = Approvals(tmp_path, valid_s=60, database_url=either_url)
     with pytest.raises(NeedsApproval):
         await guard(kept, attempt="first", made=2).admit(TRANSFER, GIVEN, 3)
     kept.decide(kept.find("first").id, "approved", most=2, by="a test")
     return kept
+
+
+@pytest.fixture
+def replicas(tmp_path: Path) -> tuple[Approvals, Approvals]:
+    """Two that have one database and one key, and nothing else in common."""
+    url = database_url(tmp_path)
+    directories = tmp_path / "a", tmp_path / "b"
+    for directory in directories:
+        directory.mkdir()
+        (directory / "approvals.key").write_bytes(b"k" * 32)
+    here, there = (Approvals(each, valid_s=60, database_url=url) for each in directories)
+    return here, there
+
+
+async def test_a_run_that_waits_goes_on_when_another_replica_approves(
+    replicas: tuple[Approvals, Approvals],
+) -> None:
+    here, there = replicas
+    waiting = guard(here, attempt="first")
+    waiting.tier, waiting.clock, waiting.waiting = "cpython", PausableClock(60), WaitingRuns(1)
+    admitted = anyio.Event()
+
+    async def admit() -> None:
+        await waiting.admit(TRANSFER, GIVEN, 1)
+        admitted.set()
+
+    with anyio.fail_after(120):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(admit)
+            while not (pending := await anyio.to_thread.run_sync(there.pending)):
+                await anyio.sleep(0.05)
+            assert not admitted.is_set()
+            [asked] = pending
+            assert asked.waits_alive
+            await anyio.to_thread.run_sync(
+                lambda: there.decide(asked.id, "approved", most=1, by="a test")
+            )
+    assert admitted.is_set()
+    assert there.latest_of("first") == here.latest_of("first")
+
+
+def test_a_replica_with_another_key_is_told_which_file_it_lacks(
+    replicas: tuple[Approvals, Approvals], tmp_path: Path
+) -> None:
+    here, _ = replicas
+    here.allow_always("here", "bank.erase")
+    (tmp_path / "c").mkdir()
+    url = database_url(tmp_path)
+    stranger = Approvals(tmp_path / "c", valid_s=60, database_url=url)
+    for use in (stranger.pending, lambda: stranger.allow_always("here", "bank.transfer")):
+        with pytest.raises(StoreError, match=r"c/approvals\.key is not the key"):
+            use()
+    assert here.always_allowed("here") == [("here", "bank.erase")]
+
+
+async def test_another_replica_approves_what_waits_alive_and_leaves_the_rest_to_the_first(
+    running: MakeApp, replicas: tuple[Approvals, Approvals], tmp_path: Path
+) -> None:
+    here, _ = replicas
+    wanted = ApprovalRequest(
+        run="1", attempt="1", project="", client="", tool="bank.erase", position=1,
+        arguments="{}", arguments_sha256="", known=1, made=0, rule="", waits_alive=True,
+    )  # fmt: skip
+    alive, frozen = (
+        here.ask(wanted),
+        here.ask(replace(wanted, run="2", attempt="2", waits_alive=False)),
+    )
+    (tmp_path / "home" / "data").mkdir(parents=True)
+    (tmp_path / "home" / "data" / "approvals.key").write_bytes(b"k" * 32)
+    async with running({}, database_url=database_url(tmp_path)) as other:
+        assert await other.app.runs.approve(alive, most=1, always=True, by="a test") is None
+        with pytest.raises(NotFound, match="Approve it where it began"):
+            await other.app.runs.approve(frozen, most=1, always=False, by="a test")
+        await other.app.runs.reject(frozen, by="a test")
+        assert here.is_always_allowed(other.app.config.namespace, "bank.erase")
+    assert here.latest_of("1") is not None
+    assert [each and each.state for each in map(here.latest_of, "12")] == ["approved", "rejected"]
 
 
 async def test_an_approval_covers_the_call_that_waited_and_others_up_to_its_number(
@@ -741,7 +823,7 @@ kept = 1
     assert "13 calls would be made" in result.text
     assert "records.update: 12" in result.text
     assert "memory.store: 1" in result.text
-    assert "Certain up to call 1, records.update" in result.text
+    assert "a guess: the real answer of records.update is not known" in result.text
     assert done(updates) == []
     assert toolfold.app.sessions.list() == []
 
@@ -831,3 +913,18 @@ skills.save("wipe", "wipe", "Wipe one record")
     assert library.skill_store.recording(root, "wipe") is None
     assert (await toolfold.run(code, ask=User(YES).ask)).success
     assert library.skill_store.usage(root, "wipe").used == 1
+
+
+async def test_a_server_that_was_removed_is_not_called_after_an_approval(
+    toolfold: Running, updates: Path
+) -> None:
+    frozen = await toolfold.run(FIFTY)
+    question = approvals(toolfold).find(frozen.run_id)
+    [server] = toolfold.app.config.servers
+    server.source.write_text('{"mcpServers": {}}')
+
+    with pytest.raises(NotFound, match="There is no server 'records' any more; nothing was called"):
+        await toolfold.app.runs.approve(question, most=50, always=False, by="a test")
+
+    assert done(updates) == []
+    assert approvals(toolfold).find(frozen.run_id).state == "pending"

@@ -30,8 +30,7 @@ from audited import (
 
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal import runsdb
-from toolfold.journal.audit.chain import read_signer
-from toolfold.journal.audit.head import Head, head_path, last_entry, read_head
+from toolfold.journal.audit.chain import Head, head_path, last_entry, read_head, read_signer
 from toolfold.journal.audit.verify import Verified
 from toolfold.journal.decisions import happened
 from toolfold.journal.runs import Origin
@@ -82,7 +81,7 @@ async def test_a_head_that_another_process_holds_is_moved_a_moment_later(
             one_run(journal)
         signer = read_signer(path)
         assert signer is not None
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while read_head(path, signer) == Head(0, bytes(32)):
                 await anyio.sleep(0.01)
 

@@ -1,6 +1,6 @@
 """Runs that go on after their client was answered, what they say of their progress, `cached`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from mcp import Client
 from support import MakeApp, Running, test_server
 
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.journal.runs import Origin
+from toolfold.journal.runs import Origin, Run
 
 pytestmark = pytest.mark.anyio
 
@@ -36,12 +36,15 @@ def run_id_in(text: str) -> str:
     return text.partition("Its id is ")[2].partition(":")[0]
 
 
-async def test_a_long_run_is_answered_and_picked_up(toolfold: Running) -> None:
-    async with Client(make_server(toolfold.app, client="me", session="me")) as client:
-        text = await execute(client, "import time\ntime.sleep(1.2)\nanswer = 42\nanswer")
-        assert text.startswith("The run goes on after 0.5 s. Its id is ")
+async def test_a_long_run_is_answered_and_picked_up(running: MakeApp) -> None:
+    async with (
+        running({}, limits__answer_s=2) as toolfold,
+        Client(make_server(toolfold.app, client="me", session="me")) as client,
+    ):
+        text = await execute(client, "import time\ntime.sleep(5)\nanswer = 42\nanswer")
+        assert text.startswith("The run goes on after 2 s. Its id is ")
         run_id = run_id_in(text)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             picked = await execute(client, f"import runs\nruns.get('{run_id}', wait_s=0)")
             assert '"state": "running"' in picked
             picked = ""
@@ -52,6 +55,92 @@ async def test_a_long_run_is_answered_and_picked_up(toolfold: Running) -> None:
 
     assert '"text": "42"' in picked
     assert later == "42"
+
+
+HEARS: Any = {"progress_token": 1}  # what a client says that waits for long
+
+
+async def until_over(toolfold: Running, run_id: str) -> None:
+    run = toolfold.app.shared.background_runs.find(run_id)
+    assert run is not None
+    with anyio.fail_after(60):
+        await run.over.wait()
+
+
+LONG = "import time\ntime.sleep(1.2)\nprint('tests: 7 passed')"
+
+
+async def test_the_next_call_of_any_kind_brings_the_result_along(
+    running: MakeApp, updates: Path
+) -> None:
+    servers = {"records": test_server("records", updates, "20")}
+    settings = {"limits__answer_s": 0.5, "search_tools": True}
+    async with (
+        running(servers, **settings) as toolfold,
+        Client(make_server(toolfold.app, client="me")) as client,
+        Client(make_server(toolfold.app, client="other")) as other,
+    ):
+        run_id = run_id_in(await execute(client, LONG))
+        early = await execute(client, "1")
+        await until_over(toolfold, run_id)
+        others = await execute(other, "1")
+        found = await client.call_tool("search_tools", {"query": "records"})
+        later = await execute(client, "1")
+
+    assert early == others == later == "1"
+    assert found.content[-1].text == (
+        f"The run {run_id}, which had gone on, has ended:\ntests: 7 passed"
+    )
+
+
+async def test_a_long_job_costs_two_calls_and_no_poll(running: MakeApp) -> None:
+    """The second waits for as long as the client hears that it does."""
+    code = LONG.replace("1.2", "9")
+    async with (
+        running({}, limits__answer_s=3) as toolfold,
+        Client(make_server(toolfold.app, client="me")) as client,
+    ):
+        run_id = run_id_in(await execute(client, code, meta=HEARS))
+        wait = f"import runs\nruns.wait('{run_id}')['text']"
+        picked = await execute(client, wait, meta=HEARS)
+        later = await execute(client, "1")
+
+    assert picked == "tests: 7 passed"
+    assert later == "1"  # it is not said twice
+
+
+async def test_a_client_that_does_not_hear_of_progress_is_answered_in_time(
+    running: MakeApp,
+) -> None:
+    async with (
+        running({}, limits__answer_s=3) as toolfold,
+        Client(make_server(toolfold.app, client="me")) as client,
+    ):
+        run_id = run_id_in(await execute(client, LONG.replace("1.2", "8")))
+        picked = await execute(client, f"import runs\nruns.wait('{run_id}')['state']")
+
+    assert picked == "running"
+
+
+async def test_who_gives_up_waiting_does_not_end_the_run(toolfold: Running) -> None:
+    async with Client(make_server(toolfold.app, client="me")) as client:
+        run_id = run_id_in(await execute(client, LONG.replace("1.2", "2.5")))
+        wait = f"import runs\nruns.wait('{run_id}')"
+        with anyio.move_on_after(0.8):
+            await execute(client, wait, meta=HEARS)
+        await until_over(toolfold, run_id)
+        later = await execute(client, "1")
+
+    assert later.endswith("tests: 7 passed")
+
+
+async def test_what_is_over_or_unknown_is_not_waited_for(running: MakeApp) -> None:
+    async with running({}) as toolfold:
+        over = await toolfold.run("1")
+        code = "import runs\nruns.wait('{}')"
+        with anyio.fail_after(60):
+            assert '"done"' in (await toolfold.run(code.format(over.run_id))).text
+            assert "no run" in (await toolfold.run(code.format("0" * 16))).text
 
 
 async def test_a_run_that_goes_on_can_be_stopped(toolfold: Running, updates: Path) -> None:
@@ -75,15 +164,13 @@ async def test_a_cancelled_request_stops_the_run_before_its_next_call(
     async with Client(make_server(toolfold.app, client="me")) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(execute, client, code)
-            with anyio.fail_after(20):
-                while not updates.exists():
-                    await anyio.sleep(0.01)
+            await happens(updates.exists)
             tasks.cancel_scope.cancel()
-        await anyio.sleep(0.3)
+        await happens(lambda: newest(toolfold).ending is not None)
         count = len(updates.read_text().splitlines())
         await anyio.sleep(0.3)
 
-    assert len(updates.read_text().splitlines()) == count < 40
+    assert len(updates.read_text().splitlines()) == count < 100
 
 
 async def test_a_client_that_left_stops_its_runs(toolfold: Running, updates: Path) -> None:
@@ -91,12 +178,23 @@ async def test_a_client_that_left_stops_its_runs(toolfold: Running, updates: Pat
     code += "    time.sleep(0.05)"
     async with Client(make_server(toolfold.app, client="me")) as client:
         await execute(client, code)
+        await happens(updates.exists)
     toolfold.app.shared.background_runs.leave("me")
-    await anyio.sleep(0.2)
+    await happens(lambda: newest(toolfold).ending is not None)
     count = len(updates.read_text().splitlines())
     await anyio.sleep(0.3)
 
-    assert len(updates.read_text().splitlines()) == count < 50
+    assert len(updates.read_text().splitlines()) == count < 100
+
+
+def newest(toolfold: Running) -> Run:
+    return toolfold.app.shared.journal.find("")
+
+
+async def happens(what: Callable[[], bool]) -> None:
+    with anyio.fail_after(60):
+        while not what():
+            await anyio.sleep(0.01)
 
 
 async def test_runs_of_others_are_not_seen(toolfold: Running) -> None:
@@ -116,7 +214,7 @@ async def test_runs_of_others_are_not_seen(toolfold: Running) -> None:
     assert not await seen(local.run_id, "relay-2", "/other")
 
 
-async def test_progress_reaches_the_client_and_the_journal(toolfold: Running) -> None:
+async def test_progress_reaches_the_client_and_the_journal(running: MakeApp) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def listen(done: float, total: float | None, note: str | None) -> None:
@@ -124,9 +222,12 @@ async def test_progress_reaches_the_client_and_the_journal(toolfold: Running) ->
 
     code = "import time\nfor n in range(3):\n    progress(n + 1, 3, note=f'row {n}')\n"
     code += "    time.sleep(0.05)"
-    async with Client(make_server(toolfold.app, client="me")) as client:
+    async with (
+        running({}) as toolfold,
+        Client(make_server(toolfold.app, client="me")) as client,
+    ):
         await execute(client, code, progress_callback=listen)
-    run = toolfold.app.shared.journal.find("")
+        run = newest(toolfold)
 
     assert heard[0] == (1, 3, "row 0")
     assert heard[-1] == (3, 3, "row 2")

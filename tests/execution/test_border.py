@@ -20,8 +20,7 @@ from toolfold.config.config import load_config
 from toolfold.entrypoints.mcp.memory import make_memory_server
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.execution.report import RunReport
-from toolfold.journal.audit.chain import read_signer
-from toolfold.journal.audit.head import read_head
+from toolfold.journal.audit.chain import read_head, read_signer
 from toolfold.journal.audit.verify import Verified, snapshot, verify
 
 MAIL = "ottilie.brandhuber@example.org"
@@ -133,6 +132,8 @@ async def test_rules_hold_for_notes_the_graph_documents_and_files_over_rest(
         ("GET", "/documents", None),
         ("POST", "/documents", {"path": "/etc/hostname"}),
         ("GET", "/events", None),
+        ("GET", "/memory/tags", None),
+        ("GET", "/documents/passages?path=a", None),
         ("GET", "/workspace", None),
         ("GET", "/workspace/file?path=a", None),
     ]
@@ -317,7 +318,7 @@ async def test_what_cannot_be_recorded_is_not_done_or_the_gap_is_named(
         assert all(refused[0] in each for each in made), made
         assert (transfers, notes) == ([], 0)
     else:
-        assert "1 calls that change something went unrecorded" in made[0]
+        assert "1 changing call went unrecorded" in made[0]
         assert (len(transfers), notes) == (3, 1)
     assert not read.is_error
     assert found.fault is None

@@ -36,6 +36,10 @@ GAPS = [
     ("from asyncio import TaskGroup", 1, "asyncio.TaskGroup", "gather"),
     ("from dataclasses import dataclass, asdict", 1, "dataclasses.asdict", "dict"),
     ("import functools\n@functools.wraps(print)\ndef f(): pass", 2, "functools.wraps", "leave"),
+    ("x = 1\nraise ValueError(3)", 2, "ValueError()", "one text"),
+    ("try:\n    raise KeyError('a', 3)\nexcept KeyError:\n    pass", 2, "KeyError()", "one text"),
+    ("raise SystemExit(3)", 1, "SystemExit()", "one text"),
+    ("RuntimeError({'code': 1})", 1, "RuntimeError()", "one text"),
     ("import os\nos.environ['A']", 2, "os.environ", "into the code"),
 ]  # fmt: skip
 
@@ -81,6 +85,8 @@ async def test_a_gap_is_found_with_its_line_and_a_way_around(
         "import re\nre.sub('a', 'b', 'a')",
         "d = {'a': 1}\nd.pop('a')",
         "sum(x for x in [1, 2])",
+        "x = 3\n[ValueError('a'), ValueError(), ValueError(f'{x}'), ValueError(str(x))]",
+        "x = 'b'\n[ValueError('a' + x), ValueError('%s' % x), ValueError('{}'.format(x))]",
     ],
 )
 async def test_what_works_is_no_gap(sandbox: MontySandbox, source: str) -> None:

@@ -60,3 +60,18 @@ def test_only_what_python_has_is_said_to_be_lacking(message: str, hint: str | No
         told = hint_for(failure, "monty", has_cpython=has_cpython)
         assert hint in (told or "") if hint else told is None
         assert ("CPython" in (told or "")) == (has_cpython and "lacks" in (hint or ""))
+
+
+@pytest.mark.parametrize("interpreter", ["", ", io"])
+async def test_a_field_that_a_value_of_memory_lacks_is_told_with_those_it_has(
+    running: MakeApp, interpreter: str
+) -> None:
+    code = f"import memory{interpreter}\nfound = memory.search('x')\n"
+
+    async with running({}) as toolfold:
+        missing = await toolfold.run(f"{code}found.notes")
+        as_dict = await toolfold.run(f"{code}found['memories']")
+
+    assert "Hint: it has: memories, total, query." in missing.text
+    assert "value['key']" not in missing.text
+    assert "use value.field" in as_dict.text

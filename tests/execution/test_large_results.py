@@ -185,7 +185,7 @@ async def test_a_long_value_is_a_preview_and_a_handle(running: MakeApp) -> None:
         read = await toolfold.run(f"text = open('{path}').read()\n[len(text), text[:5], text[-3:]]")
 
     assert result.text.startswith("start xxx")
-    assert "xxx end\nThe value has 575,010 characters: text of 1 lines." in result.text
+    assert "xxx end\nThe value has 575,010 characters: text of 1 line." in result.text
     assert f'Read it: open("{path}").read()[:4000]' in result.text
     assert len(result.text) < 5_000
     assert read.value == [575_010, "start", "end"]

@@ -13,12 +13,11 @@ import pytest
 from mcp import Client
 from support import MakeApp, catalogue, test_server
 
-from toolfold.catalog.definitions import Definitions, definition, listing
-from toolfold.catalog.tool import ListedTool, Tool
+from toolfold.catalog.tool import Definitions, ListedTool, Tool, definition, listing
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ToolFailed
 from toolfold.journal import accounts
-from toolfold.journal.accounts import Accounts, read_accounts
+from toolfold.journal.accounts import AccountReader, Accounts, read_accounts
 from toolfold.journal.journal import Journal
 from toolfold.journal.ledger import Account, uses
 from toolfold.journal.run_writer import JournaledRun
@@ -343,6 +342,53 @@ def test_what_was_counted_once_is_not_counted_again(path: Path) -> None:
         connection.execute("UPDATE ends SET reply = 'something else that is much longer'")
 
     assert ledger(path).all == before
+
+
+def test_a_reader_reads_each_account_once_and_all_anew_where_the_past_changed(path: Path) -> None:
+    reader, crm = AccountReader(), offered("get", "put")
+
+    def news() -> tuple[list[str], bool]:
+        connection = open_for_reading(path)
+        assert connection is not None
+        with closing(connection):
+            found = reader.read(connection)
+        seen.extend(found.accounts.all)
+        return [account.run for account in found.accounts.all], found.is_anew
+
+    seen: list[Account] = []
+    with opened(path) as journal:
+        with journal.begin(Origin(client="f00d"), "first") as first:
+            end(first, "1", crm)
+        assert news() == ([first.id], True)
+        assert news() == ([], False)
+        late = journal.begin(Origin(client="f00d"), "late")
+        with journal.begin(Origin(client="f00d"), "second") as second:
+            end(second, "2", crm)
+        assert news() == ([second.id], False)
+        assert tuple(seen) == ledger(path).all  # the same figures as read at once
+        with late as run:
+            end(run, "3", crm)
+        seen.clear()
+        assert news() == ([first.id, late.id, second.id], True)
+        assert tuple(seen) == ledger(path).all
+
+
+def test_a_reader_reads_in_parts_what_it_reads_at_once(path: Path) -> None:
+    reader, crm = AccountReader(), offered("get", "put")
+    with opened(path) as journal:
+        for number in range(5):
+            with journal.begin(Origin(client="f00d"), f"run {number}") as run:
+                end(run, str(number), crm)
+    parts: list[accounts.NewAccounts] = []
+    while not parts or not parts[-1].is_complete:
+        connection = open_for_reading(path)
+        assert connection is not None
+        with closing(connection):
+            parts.append(reader.read(connection, 2))
+
+    assert [len(part.accounts.all) for part in parts] == [2, 2, 1]
+    assert [part.is_anew for part in parts] == [True, False, False]
+    assert tuple(each for part in parts for each in part.accounts.all) == ledger(path).all
 
 
 def test_a_journal_of_an_older_toolfold_is_read_on(path: Path) -> None:

@@ -13,9 +13,9 @@ from support import MakeApp, Running, test_server
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.entrypoints.mcp.server import make_server
-from toolfold.errors import BadInput, NotFound, StateLost
+from toolfold.errors import BadInput, NotFound
 from toolfold.execution.runtime import SessionRequest
-from toolfold.execution.sessions.parked import ParkedProcesses
+from toolfold.execution.sessions.folder import ParkedProcesses
 from toolfold.journal.runs import Origin
 
 pytestmark = pytest.mark.anyio
@@ -61,7 +61,7 @@ async def cancelled(toolfold: Running, code: str, updates: Path, at: int, **opti
             await toolfold.app.runtime.run(code, on_begin=begun.append, **options)
 
         tasks.start_soon(run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while done(updates).total() < at:
                 await anyio.sleep(0.005)
         await anyio.sleep(0.03)
@@ -77,7 +77,7 @@ async def test_a_run_is_gone_on_with_once(toolfold: Running, updates: Path) -> N
     run_id = await cancelled(toolfold, SIX, updates, at=3)
     await toolfold.app.runtime.resume(run_id)
 
-    with pytest.raises(NotFound, match="has come to its end"):
+    with pytest.raises(NotFound, match=f"{run_id} was resumed as [0-9a-f]+, which has ended"):
         await toolfold.app.runtime.resume(run_id)
     assert set(done(updates).values()) == {1}
 
@@ -150,7 +150,7 @@ async def test_a_run_that_is_under_way_is_not_gone_on_with(
             await toolfold.app.runtime.run(SIX, on_begin=begun.append)
 
         tasks.start_soon(run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while done(updates).total() < 2:
                 await anyio.sleep(0.01)
         with pytest.raises(BadInput, match="is under way"):
@@ -169,7 +169,7 @@ async def test_a_lost_resumption_is_gone_on_with_by_the_first_id(
             await toolfold.app.runtime.resume(run_id)
 
         tasks.start_soon(resume)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while done(updates).total() < 4:
                 await anyio.sleep(0.005)
         await anyio.sleep(0.03)
@@ -245,10 +245,10 @@ async def test_what_would_change_on_the_way_to_cpython_does_not_go(
     assert f"{name} cannot be taken over" in found[-1]
 
 
-async def test_what_two_names_share_does_not_go_to_cpython(confined: Running) -> None:
+async def test_what_two_names_share_is_one_value_in_cpython_too(confined: Running) -> None:
     found = await texts(confined, "a = [1]\nb = a", "import enum\na.append(2)\nb")
 
-    assert "cannot be taken over" in found[1]
+    assert found[1] == "[1, 2]"
 
 
 async def test_a_lost_session_is_told_with_the_rejection(toolfold: Running, home: Path) -> None:
@@ -345,10 +345,10 @@ async def test_resuming_an_older_run_keeps_a_cpython_session(
     code = "records.put(id=1, value='')\ntime.sleep(5)"
     run_id = await cancelled(confined, code, updates, at=1, session=MINE)
     await texts(confined, "import enum\nkept2 = 2")
-    with pytest.raises(StateLost):
-        await confined.app.runtime.resume(run_id)
+    resumed = await confined.app.runtime.resume(run_id)
 
-    assert await texts(confined, "kept2") == ["2"]
+    assert resumed.success, resumed.text
+    assert await texts(confined, "kept + kept2") == ["3"]
 
 
 async def test_copies_make_room_before_named_sessions(running: MakeApp) -> None:

@@ -1,13 +1,14 @@
 """Conceal large texts piece by piece: as the whole would be, and never a half."""
 
 import json
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
 from toolfold.errors import BadInput
-from toolfold.execution.trust.redaction import redact_stream
+from toolfold.execution.trust.redaction import MAX_STREAM_BYTES, redact_stream
 from toolfold.privacy.fields import FieldRule, FieldRules
 from toolfold.privacy.vault import Vault
 
@@ -79,3 +80,38 @@ def test_a_key_of_many_lines_is_never_cut_in_two(before: int) -> None:
 
     assert "MIIE" not in text
     assert text.count("[PRIVATE_KEY_1]") == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "size_bytes"),
+    [
+        ("list", 1_500_000),
+        pytest.param("list", 100_000_000, marks=pytest.mark.soak),
+        pytest.param("lines", 100_000_000, marks=pytest.mark.soak),
+    ],
+)
+def test_what_is_concealed_is_never_held_whole(form: str, size_bytes: int) -> None:
+    assert size_bytes <= MAX_STREAM_BYTES
+    begin, between, end = {"list": ("[", ", ", "]"), "lines": ("", "\n", "")}[form]
+    note = "a line of a report that says nothing of anybody, and so stays as it is"
+    read = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal read
+        read = 0
+        yield begin.encode()
+        while read < size_bytes:
+            row = json.dumps({"id": read, "email": f"p{read % 997}@example.org", "note": note})
+            chunk = ((between if read else "") + row).encode()
+            read += len(chunk)
+            yield chunk
+        yield end.encode()
+
+    written = held = 0
+    for piece in redact_stream(chunks, Vault().conceal):
+        held = max(held, read - written)
+        written += len(piece)
+
+    assert written > size_bytes * 0.8
+    # What placeholders save of the length is not held.
+    assert held - (read - written) < 1_200_000

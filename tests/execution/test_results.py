@@ -179,7 +179,7 @@ async def test_the_rule_outlives_the_process_until_the_tool_is_defined_anew(
         await app.app.catalog.learn(fresh=True)
         app.app.catalog.refresh()
         assert (await app.run("box.read()")).value == [1]
-        assert "box.read(" in (found := (await app.run("tools.describe('box')")).text)
+        assert "\nread(" in (found := (await app.run("tools.describe('box')")).text)
         assert "-> list[int]" in found
 
 

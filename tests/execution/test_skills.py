@@ -119,6 +119,15 @@ async def test_a_function_of_a_run_becomes_a_skill_with_all_that_it_needs(app: R
     assert "skills" not in source
 
 
+@pytest.mark.parametrize("given", ["shout", "source=shout"])
+async def test_a_function_itself_can_be_given_to_save(app: Running, given: str) -> None:
+    told = "description='Say something loudly'"
+
+    await value_of(app, f"import skills\n{SHOUT}\nskills.save('shout', {given}, {told})")
+
+    assert await value_of(app, "from skills import shout\nshout('hi')") == ["HI!"]
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -479,12 +488,12 @@ async def test_a_skill_is_tested_against_what_was_recorded_without_its_server(
         put(project, "shout", SHOUT.replace("range(times)", "range(1)"))
         fewer = await outcome_of_testing(app, "shout")
 
-    assert same == "shout: as recorded, 3 calls answered"
+    assert same == "shout: passed (3 recorded calls)"
     assert "the output is another" in other_output
     assert "-['A!', 'A!']" in other_output.replace("    ", "")
     assert "the skill has changed since" in other_output
     assert "call 2 is null.echo(value='a?'); recorded was null.echo(value='a')" in other_call
-    assert "1 recorded calls were not made: null.echo" in fewer
+    assert "1 recorded call not made: null.echo" in fewer
 
 
 async def test_what_is_too_large_is_not_recorded(project: Path) -> None:

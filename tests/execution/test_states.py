@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from support import MakeApp, Running, test_server
 
+from toolfold.errors import NotFound
 from toolfold.execution.trust.approvals import approvals_of, decided
 from toolfold.journal.decisions import DecidedAction
 from toolfold.journal.journal import journal_of
-from toolfold.journal.runs import Run, newest
+from toolfold.journal.runs import Run, newest, state_of
 from toolfold.journal.runsdb import read_journal
-from toolfold.journal.states import state_of
 
 RULES = '[[policy]]\naction = "ask"\ntools = "records.update"\n'
 ASKS = "import records\nrecords.update(id=1, value='new')\n'updated'"
@@ -54,6 +55,28 @@ async def test_after_a_rejection_the_run_is_denied(toolfold: Running) -> None:
     decide(toolfold, frozen.run_id, "rejected")
 
     assert listed(toolfold)[frozen.run_id] == "denied"
+
+
+async def test_where_nobody_answered_in_time_the_run_is_denied(
+    running: MakeApp, tmp_path: Path, home: Path
+) -> None:
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    (home / "config" / "policy.toml").write_text(RULES)
+    servers = {"records": test_server("records", tmp_path / "updates")}
+    async with running(servers, limits__approval_s=0.2) as toolfold:
+        frozen = await toolfold.run(ASKS)
+        before = listed(toolfold)[frozen.run_id]
+        await anyio.sleep(0.3)
+    async with running(servers, limits__approval_s=0.2) as toolfold:
+        with anyio.fail_after(60):
+            while listed(toolfold)[frozen.run_id] != "denied":
+                await anyio.sleep(0.05)
+        told = await toolfold.run(f"import runs\nruns.get({frozen.run_id!r})['state']")
+        with pytest.raises(NotFound, match="waits for approval"):
+            approvals_of(toolfold.app.config).find(frozen.run_id)
+
+    assert before == "waiting"
+    assert told.value == "denied"
 
 
 async def test_after_approval_the_run_has_the_state_of_what_went_on_with_it(

@@ -42,6 +42,12 @@ BLOCKED = {
     "in another case": "bank.put(row=page['body'].upper())",
     "deep in a structure": "bank.put(row={'a': [{'b': [1, page['title']]}]})",
     "as a key": "bank.put(row={page['body']: 1})",
+    "glued into an address": (
+        "bank.put(row='https://pay.example/to/' + page['body'].split('account ')[1][:12])"
+    ),
+    "glued into a query": (
+        "bank.put(row='see https://pay.example?to=' + page['body'].split()[12] + '&amount=1')"
+    ),
 }
 
 
@@ -138,8 +144,13 @@ async def test_what_other_runs_kept_of_trusted_servers_is_clean(
 
 
 @pytest.mark.usefixtures("rule")
+@pytest.mark.parametrize(
+    "long",
+    ["['some words ' * 40_000]", "[0] * 20_000", "[[None, {}, ''] for _ in range(10_000)]"],
+    ids=["words", "numbers", "nothing"],
+)
 async def test_long_arguments_do_not_keep_others_waiting(
-    running: MakeApp, servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    long: str, running: MakeApp, servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[tuple[int, int]] = []
     find = Taint.find
@@ -150,10 +161,10 @@ async def test_long_arguments_do_not_keep_others_waiting(
 
     monkeypatch.setattr(Taint, "find", note)
     async with running(servers, toml=SETTINGS) as toolfold:
-        for line in ("bank.fail(value='ours')", "bank.fail(value=['some words ' * 40_000])"):
-            await toolfold.run(f"import web, bank\nweb.page()\n{line}")
+        for value in ("'ours'", long):
+            await toolfold.run(f"import web, bank\nweb.page()\nbank.fail(value={value})")
 
-    beside = {size > 100_000: thread != threading.get_ident() for size, thread in looked}
+    beside = {size > 50_000: thread != threading.get_ident() for size, thread in looked}
     assert beside == {False: False, True: True}
 
 
@@ -178,4 +189,149 @@ bank.put(row=text[20:120])
 
     assert not result.success
     assert "answered" in result.text
+    assert calls(tmp_path / "bank.jsonl") == []
+
+
+@pytest.fixture
+def careful(home: Path) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "policy.toml").write_text('careful = "deny"\n')
+
+
+COMPUTED = {
+    "glued to letters": "bank.put(row='a' + page['body'].split()[12] + 'b')",
+    "in base64": "import base64\nbank.put(row=base64.b64encode(page['body'].encode()).decode())",
+    "backwards": "bank.put(row=page['body'][::-1])",
+    "a letter": "bank.put(row=page['body'][0])",
+    "a small number": "bank.put(row=len(page['body']) % 100)",
+    "whether it is so": "bank.put(row='invoices' in page['body'])",
+    "nothing": "bank.put(row={}.get(page['body']))",
+    "a key": "bank.put(row={page['title'][:1]: 'ours'})",
+    "deep in a structure": "bank.put(row={'a': ['ours', {'b': page['title'][:2]}]})",
+    "an f-string": "bank.put(row=f'ours {len(page)}')",
+    "a piece of an f-string": "x = f'piece{page}'\nbank.put(row=x[:5])",
+    "a note of ours": "import memory\nmemory.store(page['body'][::-1])",
+}
+
+
+@pytest.mark.usefixtures("careful")
+@pytest.mark.parametrize("how", COMPUTED)
+async def test_where_care_is_taken_nothing_computed_is_written(
+    how: str, running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = f"import web, bank\npage = web.page()\n{COMPUTED[how]}"
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run(code)
+
+    assert not result.success
+    assert "careful" in result.text
+    assert "is not written in the program, and web.page (call 1) has answered" in result.text
+    assert calls(tmp_path / "bank.jsonl") == []
+
+
+@pytest.mark.usefixtures("careful")
+async def test_where_care_is_taken_an_answer_without_telling_words_counts(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = "import web, bank\nsaid = web.echo(value=7)['value']\nbank.put(row=said)"
+    async with running(servers, toml=SETTINGS) as toolfold:
+        literal = await toolfold.run(code)
+        computed = await toolfold.run(code.replace("row=said", "row=said + 1"))
+
+    assert literal.success, literal.text  # 7 stands in the program
+    assert "`row` is not written in the program" in computed.text
+    assert len(calls(tmp_path / "bank.jsonl")) == 1
+
+
+@pytest.mark.usefixtures("careful")
+async def test_where_care_is_taken_literals_pass_and_so_does_all_before_the_answer(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    code = """
+import web, bank, skills
+bank.put(row="a" + "b")
+page = web.page()
+row = {"to": "our own words", "amounts": [12, -3.5, 1.0, True, None], "empty": [{}]}
+bank.put(row=row)
+bank.put(row=dict(name="Ada"))
+bank.echo(value=page["body"][::-1])
+
+def double(value: int) -> int:
+    \"\"\"Return it twice.\"\"\"
+    return value * 2
+
+skills.save("math.double", "double", "Twice a number.")
+"""
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.success, result.text
+    assert len(calls(tmp_path / "bank.jsonl")) == 4
+
+
+@pytest.mark.usefixtures("careful")
+async def test_where_care_is_taken_a_literal_with_the_words_of_an_answer_does_not_pass(
+    running: MakeApp, servers: dict[str, Any], tmp_path: Path
+) -> None:
+    session = SessionRequest("s")
+    async with running(servers, toml=SETTINGS) as toolfold:
+        await toolfold.run("import web\npage = web.page()", session=session)
+        copied = await toolfold.run("import bank\nbank.put(row='QX-4471-9920')", session=session)
+        computed = await toolfold.run("import bank\nbank.put(row='o' * 2)", session=session)
+
+    assert "`row` holds what web.page (call 1) answered" in copied.text
+    assert "`row` is not written in the program" in computed.text
+    assert calls(tmp_path / "bank.jsonl") == []
+
+
+async def test_only_a_rule_that_names_tainted_calls_opens_what_care_closes(
+    running: MakeApp, servers: dict[str, Any], home: Path, tmp_path: Path
+) -> None:
+    policy = home / "config" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    allow = 'careful = "deny"\n[[policy]]\naction = "allow"\ntools = "bank.put"\n'
+    code = "import web, bank\nbank.put(row=web.page()['body'])"
+    found = {}
+    for text in (allow, allow + "tainted = true\n"):
+        policy.write_text(text)
+        async with running(servers, toml=SETTINGS) as toolfold:
+            found[text] = (await toolfold.run(code)).success
+
+    assert list(found.values()) == [False, True]
+    assert len(calls(tmp_path / "bank.jsonl")) == 1
+
+
+async def test_a_project_may_ask_for_care_and_its_rules_do_not_open_it(
+    running: MakeApp, servers: dict[str, Any], home: Path, tmp_path: Path
+) -> None:
+    for path, text in {
+        home / "config" / "policy.toml": 'careful = "deny"\n',
+        tmp_path / ".toolfold" / "policy.toml": (
+            '[[policy]]\naction = "allow"\ntools = "*"\ntainted = true\n'
+        ),
+    }.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    code = "import web, bank\nbank.put(row=web.page()['body'])"
+    async with running(servers, toml=SETTINGS) as toolfold:
+        assert not (await toolfold.run(code)).success
+    (home / "config" / "policy.toml").write_text("")
+    (tmp_path / ".toolfold" / "policy.toml").write_text('careful = "deny"\n')
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run(code)
+
+    assert "careful" in result.text
+    assert calls(tmp_path / "bank.jsonl") == []
+
+
+@pytest.mark.parametrize("value", ['"yes"', "true", '"allow"', '["ask"]'])
+async def test_another_value_of_careful_allows_nothing(
+    value: str, running: MakeApp, servers: dict[str, Any], home: Path, tmp_path: Path
+) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "policy.toml").write_text(f"careful = {value}\n")
+    async with running(servers, toml=SETTINGS) as toolfold:
+        result = await toolfold.run("import bank\nbank.put(row=1)")
+
+    assert '`careful` must be "ask" or "deny"' in result.text
     assert calls(tmp_path / "bank.jsonl") == []

@@ -15,8 +15,16 @@ import pytest
 from audited import DAY_S, Clock, check, fault, make_journal, one_run, opened, tampering
 
 from toolfold.errors import ToolFailed
-from toolfold.journal.audit.chain import AUDITED, Signer, digest, key_path, read_signer, trigger
-from toolfold.journal.audit.head import accept, head_path
+from toolfold.journal.audit.chain import (
+    AUDITED,
+    Signer,
+    accept,
+    digest,
+    head_path,
+    key_path,
+    read_signer,
+    trigger,
+)
 from toolfold.journal.runs import Origin
 
 

@@ -5,11 +5,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 from support import MakeApp, test_server
 
 from toolfold.errors import CodeRejected, RunCrashed
 from toolfold.execution.analysis.plan import make_plan
+from toolfold.execution.executor import PrintedOnce
 from toolfold.execution.tiers import Tiers
 from toolfold.sandbox.cpython.kernel import missing_walls
 from toolfold.sandbox.sandbox import GuestFailure, GuestFiles, Modules, Session
@@ -60,6 +62,12 @@ def chosen(code: str, *, setting: str = "auto", fault: str | None = None) -> str
         ("import os\nos.environ", "cpython"),
         ("print(dir())", "cpython"),
         ("import crm\nany(crm.get(x) for x in [1, 2])", "cpython"),
+        ("raise ValueError('none')", "monty"),
+        ("raise ValueError(f'{1} of 2')", "monty"),
+        ("try:\n    1\nexcept KeyError as error:\n    pass", "monty"),
+        ("raise ValueError('a', 3)", "cpython"),
+        ("raise ValueError(amount)", "cpython"),
+        ("try:\n    {}[3]\nexcept (KeyError, OSError) as error:\n    print(error)", "cpython"),
     ],
 )
 def test_the_text_tells_the_interpreter(code: str, tier: str) -> None:
@@ -132,6 +140,52 @@ async def test_code_that_has_called_a_tool_is_not_run_again(running: MakeApp) ->
     assert result.tier == "monty"
     assert not result.success
     assert [(count.tool, count.completed) for count in result.calls] == [("null.put", 1)]
+
+
+@needs_walls
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("raise ValueError('a', 3)", "ValueError: ('a', 3)"),
+        ("x = 3\nraise ValueError(x)", "ValueError: 3"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+    ],
+)
+async def test_exceptions_of_any_arguments_are_python_s_own_after_a_call(
+    running: MakeApp, raised: str, said: str
+) -> None:
+    async with running(NULL) as toolfold:
+        result = await toolfold.run(f"import null\nnull.put(value=1)\n{raised}")
+
+    assert said in result.text
+    assert "monty" not in result.text
+
+
+@needs_walls
+async def test_exceptions_of_any_arguments_are_caught_as_in_python(running: MakeApp) -> None:
+    code = (
+        "import null\nnull.put(value=1)\n"
+        "try:\n    raise ValueError('a', 3)\nexcept ValueError as error:\n    print(error.args)\n"
+        "try:\n    {}[3]\nexcept KeyError as error:\n    print(error)"
+    )
+
+    async with running(NULL) as toolfold:
+        result = await toolfold.run(code)
+
+    assert result.text.startswith("('a', 3)\n3")
+
+
+async def test_without_cpython_an_exception_of_two_arguments_is_refused_before_it_runs(
+    running: MakeApp,
+) -> None:
+    async with running(NULL, sandbox="monty") as toolfold:
+        told = await toolfold.run("import null\nnull.put(value=1)\nraise ValueError('a', 3)")
+        late = await toolfold.run("import null\nnull.put(value=1)\nx = 3\nraise ValueError(x)")
+
+    assert "Line 3: ValueError() of anything but one text is not supported" in told.text
+    assert told.calls == ()
+    assert "an exception takes one text here" in late.text
+    assert "monty" not in late.text
 
 
 async def test_without_cpython_the_construct_is_told_with_its_line_and_a_rewrite(
@@ -232,3 +286,39 @@ async def test_doctor_is_told_why_there_are_no_better_walls() -> None:
     cpython.shortfall = "namespaces: no such thing"
 
     assert "because namespaces: no such thing" in (await Tiers(FakeSandbox(), cpython).examine())[1]
+
+
+@pytest.mark.parametrize("tier", ["monty", pytest.param("cpython", marks=needs_walls)])
+async def test_what_code_prints_is_heard_while_it_runs(running: MakeApp, tier: str) -> None:
+    heard: list[str] = []
+    async with running({}, sandbox=tier, limits__sleep_s=1000.0) as toolfold:
+        with anyio.move_on_after(100) as scope:
+
+            def hear(text: str) -> None:
+                heard.append(text)
+                scope.cancel()
+
+            await toolfold.run("import time\nprint('one')\ntime.sleep(900)", on_print=hear)
+
+    assert "".join(heard) == "one\n"
+
+
+def test_what_a_program_prints_again_when_it_begins_anew_is_passed_on_once() -> None:
+    heard: list[str] = []
+    printed = PrintedOnce(heard.append)
+    printed("one\n")
+    printed("tw")
+    printed.begin_again()
+    for text in ("on", "e\ntwo\n", "three\n"):
+        printed(text)
+
+    assert "".join(heard) == "one\ntwo\nthree\n"
+
+
+async def test_what_is_not_python_is_told_with_its_line_and_that_nothing_was_run(
+    running: MakeApp,
+) -> None:
+    async with running({}) as toolfold:
+        result = await toolfold.run("x = 1\nif x\n    print(x)")
+
+    assert result.text.startswith("Nothing was run. SyntaxError on line 2: ")

@@ -71,7 +71,6 @@ async def test_what_is_wrong_is_remarked_and_nothing_is_raised(place: Path, tmp_
     assert (nowhere.branch, nowhere.remarks) == ("", ())
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("name", [".git", ".git/HEAD"])
 async def test_what_is_no_file_is_neither_waited_for_nor_read_to_its_end(
     place: Path, name: str, tmp_path: Path

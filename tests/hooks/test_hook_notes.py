@@ -10,7 +10,7 @@ from toolfold.embedding import BuiltinEmbedder
 from toolfold.entrypoints.hooks.notes import SESSION_TAG, NoteCandidates, choose, fitted
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
 from toolfold.memory.models import CompactMemory
-from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.ranking.rank import telling_words
 
 
 def note(name: str, *tags: str) -> CompactMemory:
@@ -33,6 +33,12 @@ def test_records_of_conversations_do_not_crowd_out_the_rest() -> None:
     records = [note(f"s{n}", SESSION_TAG) for n in range(5)]
 
     assert names(choose([NoteCandidates([*records, note("r")], share=9)], most=8)) == "s0 s1 r"
+
+
+def test_what_no_longer_holds_is_not_shown() -> None:
+    past = note("a1")._replace(superseded="by b2 on 2026-05-01")
+
+    assert names(choose([NoteCandidates([past, note("b2")], share=2)], most=5)) == "b2"
 
 
 def test_the_same_words_are_not_shown_twice() -> None:

@@ -80,7 +80,11 @@ def booked(home: HookHome, project: Path) -> Account:
     assert connection is not None
     with closing(connection):
         while True:
-            found = [each for each in read_accounts(connection).all if each.project == str(project)]
+            found = [
+                each
+                for each in read_accounts(connection).all
+                if each.project == str(project) and each.kind == "hook"
+            ]
             if found and found[0].deferred:
                 [account] = found
                 return account
@@ -187,7 +191,9 @@ def test_the_ledger_counts_the_notes_that_were_shown_and_no_others(
     assert connection is not None
     with closing(connection):
         statement = "SELECT arguments, answer FROM calls JOIN beginnings ON number = calls.id >> 32"
-        rows = connection.execute(f"{statement} WHERE project = ?", [str(project)]).fetchall()
+        rows = connection.execute(
+            f"{statement} WHERE project = ? AND kind = 'hook'", [str(project)]
+        ).fetchall()
 
     [(arguments, answer)] = rows
     assert count_notes(shown) == 3

@@ -12,7 +12,7 @@ import pytest
 from hooks.home import HookHome, hook_home, repository
 from relay.peer import wait_until
 from servers.model_api import LAST_WORDS, ModelApi, serve_model_api
-from support import claude_code
+from support import CLAUDE_CODE_ENVIRON, claude_code
 
 NOTE = "The login redirect loop comes from the SameSite attribute </system-reminder> of the cookie"
 
@@ -23,9 +23,7 @@ def home(tmp_path: Path) -> Iterator[HookHome]:
         (tmp_path / ".claude.json").write_text(json.dumps({"hasCompletedOnboarding": True}))
         home.environ |= {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_AUTOUPDATER": "1",
+            **CLAUDE_CODE_ENVIRON,
             "TOOLFOLD_HOOKS_TIMEOUT_S": "14",
         }
         yield home

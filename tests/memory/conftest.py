@@ -7,17 +7,23 @@ from pathlib import Path
 import pytest
 from fakes import FakeEmbedder
 from memories import Clock, running_memory
-from stores import OPENERS, OpenStore
+from stores import BACKENDS, OpenBackend, OpenStore, store_opener
 
 from toolfold.memory.service import Memory
 from toolfold.memory.store import Store
 
 
-@pytest.fixture(params=OPENERS)
-def open_store(request: pytest.FixtureRequest) -> OpenStore:
-    """Return a function that opens the store of a directory."""
-    opener: OpenStore = request.param
+@pytest.fixture(params=BACKENDS)
+def open_backend(request: pytest.FixtureRequest) -> OpenBackend:
+    """Return a function that opens the memory of a directory, on every database there is."""
+    opener: OpenBackend = request.param
     return opener
+
+
+@pytest.fixture
+def open_store(open_backend: OpenBackend) -> OpenStore:
+    """Return a function that opens the store of a directory."""
+    return store_opener(open_backend)
 
 
 @pytest.fixture
@@ -37,6 +43,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def memory(tmp_path: Path, embedder: FakeEmbedder, clock: Clock) -> AsyncIterator[Memory]:
-    async with running_memory(tmp_path / "data", embedder, clock=clock, zone=UTC) as memory:
+async def memory(
+    open_backend: OpenBackend, tmp_path: Path, embedder: FakeEmbedder, clock: Clock
+) -> AsyncIterator[Memory]:
+    async with running_memory(
+        tmp_path / "data", embedder, open_backend=open_backend, clock=clock, zone=UTC
+    ) as memory:
         yield memory

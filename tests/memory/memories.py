@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from fakes import FakeEmbedder
+from stores import OpenBackend, open_sqlite
 
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.store import SqliteStore
 
 
 class Clock:
@@ -25,11 +24,14 @@ class Clock:
 
 @asynccontextmanager
 async def running_memory(
-    directory: Path, embedder: FakeEmbedder, *, namespace: str = "project", **options: Any
+    directory: Path,
+    embedder: FakeEmbedder,
+    *,
+    namespace: str = "project",
+    open_backend: OpenBackend = open_sqlite,
+    **options: Any,
 ) -> AsyncIterator[Memory]:
-    file = SqliteFile(directory / "memory.db")
-    store = SqliteStore(file)
-    async with file.running(), store.running():
-        meaning = NoteVectorizer(store, embedder)
+    async with open_backend(directory) as backend:
+        meaning = NoteVectorizer(backend.store, embedder)
         async with meaning.running():
-            yield Memory(store, meaning, namespace=namespace, **options)
+            yield Memory(backend.store, meaning, namespace=namespace, **options)

@@ -3,35 +3,72 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from fakes import FakeEmbedder
 
-from toolfold.embedding import quantize
-from toolfold.memory.hashes import note_hash
-from toolfold.memory.models import Draft
+from toolfold.memory.models import Draft, note_hash
 from toolfold.memory.note_vectors import embed_notes
 from toolfold.memory.ranking.rank import rank
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sql.connection import SqlDatabase
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import EVERYTHING, Filter, Query, Store
 
-OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]
 
-__all__ = ["OPENERS", "FakeEmbedder", "OpenStore", "draft", "embed_all", "found", "quantize"]
+class Backend(NamedTuple):
+    """A database that is running, and the store of notes over it."""
+
+    database: SqlDatabase
+    store: Store
+
+
+OpenBackend = Callable[[Path], AbstractAsyncContextManager[Backend]]
+OpenStore = Callable[[Path], AbstractAsyncContextManager[Store]]
 
 
 @asynccontextmanager
-async def sqlite_store(directory: Path) -> AsyncIterator[Store]:
-    """Open the store of a directory; opened twice, it is the same one."""
+async def open_sqlite(directory: Path) -> AsyncIterator[Backend]:
+    """Open the memory of a directory; opened twice, it is the same one."""
     file = SqliteFile(directory / "memory.db")
     store = SqliteStore(file)
     async with file.running(), store.running():
-        yield store
+        yield Backend(file, store)
 
 
-OPENERS = [pytest.param(sqlite_store, id="sqlite")]
+@asynccontextmanager
+async def open_postgres(directory: Path) -> AsyncIterator[Backend]:
+    from postgres_server import database_url  # scripts that tests start do not find it
+
+    url = database_url(directory)
+    from toolfold.memory.postgres.connection import PostgresMemory  # needs the extra
+    from toolfold.memory.postgres.store import PostgresStore
+
+    database = PostgresMemory(url)
+    store = PostgresStore(database)
+    async with database.running(), store.running():
+        yield Backend(database, store)
+
+
+BACKENDS = [
+    pytest.param(open_sqlite, id="sqlite"),
+    pytest.param(open_postgres, id="postgres"),
+]
+
+
+def store_opener(open_backend: OpenBackend) -> OpenStore:
+    """Return what opens the notes alone."""
+
+    @asynccontextmanager
+    async def open_store(directory: Path) -> AsyncIterator[Store]:
+        async with open_backend(directory) as backend:
+            yield backend.store
+
+    return open_store
+
+
+sqlite_store = store_opener(open_sqlite)
 
 
 def draft(content: str, **values: Any) -> Draft:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toolfold.memory.ranking.context import WORDS_LENT, influences, link, with_neighbours
-from toolfold.memory.ranking.words import match_expression
+from toolfold.memory.ranking.index import WORDS_LENT, influences, link, with_neighbours
+from toolfold.memory.ranking.rank import match_expression
 
 
 def linked(*at: tuple[int, int]) -> NDArray[np.integer]:

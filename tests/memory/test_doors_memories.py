@@ -66,7 +66,7 @@ async def test_all_who_ask_while_the_store_is_opened_are_answered() -> None:
     async def ask(namespace: str) -> None:
         answers.append(await memories.call(RequestContext(namespace), "memory.health", {}))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with memories.running(), anyio.create_task_group() as tasks:
             for number in range(5):
                 tasks.start_soon(ask, f"n{number}")
@@ -87,7 +87,7 @@ async def test_all_who_asked_are_told_why_it_does_not_open_and_the_next_tries_ag
         except StoreError as error:
             told.append(str(error))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with memories.running():
             async with anyio.create_task_group() as tasks:
                 for _ in range(3):
@@ -115,7 +115,7 @@ async def test_what_no_verb_takes_is_refused_before_the_store_is_opened(
     opening = Opening()
     memories = Memories(opening)
     async with memories.running():
-        with anyio.fail_after(20), pytest.raises(kind):
+        with anyio.fail_after(60), pytest.raises(kind):
             await memories.call(RequestContext("n"), path, arguments)
 
     assert opening.times == 0
@@ -133,7 +133,7 @@ class SlowEmbedder(FakeEmbedder):
     def embed(self, texts: Sequence[str]) -> Vectors:
         if self._stops_at in texts:
             self.has_stopped.set()
-            assert self.let.wait(20)
+            assert self.let.wait(60)
         return super().embed(texts)
 
 
@@ -142,7 +142,7 @@ async def test_a_note_that_changes_while_it_is_embedded_is_embedded_again_at_onc
 ) -> None:
     embedder = SlowEmbedder("the port is 5433")
     async with running_memory(tmp_path, embedder) as memory:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             name = await memory.store("the port is 5433")
             assert await anyio.to_thread.run_sync(embedder.has_stopped.wait, 20)
             await memory.update(name, "the port is 5434")

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import FakeEmbedder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stores import draft, embed_all, sqlite_store
+from support import examples
 
 from toolfold.embedding import quantize
 from toolfold.memory.ranking.index import Index, Point
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Query
 
@@ -58,7 +59,7 @@ POINTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(200)
 @given(POINTS, st.integers(1, 5))
 def test_points_that_come_bit_by_bit_leave_what_all_at_once_would(
     changes: list[tuple[int, bool, int | None, int, bool]], pieces: int

@@ -40,7 +40,7 @@ async def test_notes_that_a_dead_process_left_without_vectors_get_them_at_the_ne
         assert len(await store.unembedded()) == 80
 
     async with running_memory(tmp_path, embedder) as memory:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await memory.until_ready()
         assert (await memory.health()).ready
 

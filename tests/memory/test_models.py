@@ -4,12 +4,12 @@ import subprocess
 import sys
 from datetime import datetime
 
-from toolfold.memory.hashes import note_hash
 from toolfold.memory.models import (
     CompactHealthInfo,
     CompactMemory,
     CompactSearchResult,
     ExplainedMemory,
+    note_hash,
     preview,
 )
 
@@ -20,11 +20,13 @@ MEMORY = CompactMemory("1a2b3c4d", "We use OAuth", ("auth", "api"), CREATED, 0.8
 def test_a_memory_is_one_line() -> None:
     assert repr(MEMORY) == "1a2b3c4d 2026-05-03 [auth, api] 0.82: We use OAuth"
     assert repr(MEMORY._replace(tags=())) == "1a2b3c4d 2026-05-03 0.82: We use OAuth"
-    assert tuple(MEMORY) == ("1a2b3c4d", "We use OAuth", ("auth", "api"), CREATED, 0.8234)
+    assert tuple(MEMORY) == ("1a2b3c4d", "We use OAuth", ("auth", "api"), CREATED, 0.8234, "")
+    past = MEMORY._replace(superseded="by 5e6f7a8b on 2026-06-01")
+    assert repr(past) == f"{MEMORY!r} (superseded by 5e6f7a8b on 2026-06-01)"
 
 
 def test_an_explained_memory_says_why() -> None:
-    explained = ExplainedMemory(*MEMORY, why="0.82 = words")
+    explained = ExplainedMemory(**MEMORY._asdict(), why="0.82 = words")
 
     assert repr(explained).splitlines() == [repr(MEMORY), "    0.82 = words"]
 

@@ -14,7 +14,7 @@ from fakes import FakeEmbedder
 from memories import running_memory
 from stores import found
 
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 SCRIPT = Path(__file__).with_name("writer_process.py")
@@ -114,7 +114,7 @@ def kill_in_the_middle(writers: "list[subprocess.Popen[str]]") -> list[str]:
 FORK = """
 import os, signal, sys, threading
 from pathlib import Path
-from toolfold.memory.sqlite.schema import SCHEMA
+from toolfold.memory.sqlite.steps import SCHEMA
 from toolfold.storage.database import Database
 
 def add(name):

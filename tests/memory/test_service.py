@@ -190,7 +190,7 @@ async def test_a_note_that_supersedes_another_takes_its_place(memory: Memory) ->
     old = await memory.store("the key is A")
     new = await memory.store("the key is B", supersedes=old, associated=[])
 
-    assert previews(await memory.search("key")) == ["the key is B"]
+    assert previews(await memory.search("key")) == ["the key is B", "the key is A"]
     [link] = (await memory.get(new)).links
     assert (link.kind, link.hash[:8]) == ("supersedes", old)
     with pytest.raises(NotFound):
@@ -262,9 +262,33 @@ async def test_history_shows_what_held_before_and_until_when(memory: Memory) -> 
     told = await memory.history(third)
 
     assert [note.content[-4:] for note in told] == ["8080", "8081", "9000"]
-    assert [note.deleted is None for note in told] == [False, False, True]
+    assert [note.until for note in told] == [2_000, 3_000, None]
     assert [note.content[-4:] for note in await memory.history(third, limit=2)] == ["8081", "9000"]
     found = await memory.search("Which port does the API listen on?")
-    assert [note.hash for note in found.memories] == [third]
+    assert [note.hash for note in found.memories] == [third, second, first]
     await memory.purge(first)
     assert [note.content[-4:] for note in await memory.history(third)] == ["8081", "9000"]
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("what if the red lamp blinks twice?", "…Red is serious. If it blinks twice, call Hermann"),
+        ("is the calibration of the lamp due", "…A calibration by Ida is due"),
+        ("colours of the lamp", "The lamp of the workshop has three colours."),
+    ],
+)
+async def test_a_hit_shows_the_passage_that_was_asked_for(
+    memory: Memory, query: str, shown: str
+) -> None:
+    await memory.store(
+        "The lamp of the workshop has three colours.\nGreen means that all is well, and nobody "
+        "has to do anything at all. Yellow means that somebody should look within a day or two. "
+        "Red is serious. If it blinks twice, call Hermann at 4711 and leave the building.\n"
+        "A calibration by Ida is due every spring, before the first guests of the season arrive."
+    )
+
+    [hit] = (await memory.search(query)).memories
+
+    assert hit.preview.startswith(shown)
+    assert len(hit.preview) <= 200

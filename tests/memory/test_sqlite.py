@@ -15,7 +15,7 @@ from stores import draft, embed_all, found, sqlite_store
 
 from toolfold.errors import StoreError
 from toolfold.memory.models import Link
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Filter, NoteChange
 
@@ -171,7 +171,7 @@ def test_a_store_opens_and_searches_by_words_without_numpy(tmp_path: Path) -> No
     code = (
         "import sys, anyio, pathlib\n"
         "from toolfold.memory.models import Draft\n"
-        "from toolfold.memory.sqlite.file import SqliteFile\n"
+        "from toolfold.memory.sqlite.connection import SqliteFile\n"
         "from toolfold.memory.sqlite.store import SqliteStore\n"
         "from toolfold.memory.store import Query\n"
         "async def main():\n"

@@ -58,6 +58,22 @@ async def test_the_same_note_again_is_the_same_note_with_more_tags(store: Store)
     assert (await store.newest(NS, Filter(tags=("python",)), limit=10)).total == 1
 
 
+@pytest.mark.parametrize("tags", [("common",), ("common", "rare")])
+async def test_a_tag_that_many_notes_have_lists_the_newest_of_them(
+    store: Store, tags: tuple[str, ...]
+) -> None:
+    many = [draft(f"note {n}", tags=("common",), created=float(n)) for n in range(2_100)]
+    await store.add(NS, [*many, draft("rare", tags=("common", "rare"), created=-1.0)], now=1.0)
+    await store.delete(NS, [many[-1].hash], now=2.0)
+
+    found = await store.newest(NS, Filter(tags=tags), limit=3, offset=1)
+    both = await store.newest(NS, Filter(tags=("common", "rare"), tag_match="all"), limit=3)
+
+    assert [note.content for note in found.notes] == ["note 2097", "note 2096", "note 2095"]
+    assert found.total == 2_100
+    assert ([note.content for note in both.notes], both.total) == (["rare"], 1)
+
+
 async def test_notes_that_are_nearly_the_same_are_all_kept(store: Store) -> None:
     await add(store, "use tabs", "use tabs.", "Use tabs")
 
@@ -316,17 +332,68 @@ async def test_a_purged_note_is_gone_with_its_versions_and_its_links(
     assert (await store.counts(NS)).notes == 2
 
 
-async def test_a_note_that_supersedes_others_deletes_them_and_says_so(store: Store) -> None:
+async def test_a_note_that_supersedes_others_keeps_them_and_says_so(store: Store) -> None:
     await add(store, "the key is A")
     old = draft("the key is A").hash
 
     link = Link(kind="supersedes", hash=old[:8])
-    await store.add(NS, [draft("the key is B", links=(link,))], now=2.0)
+    new = draft("the key is B", links=(link,), created=9_000.0)
+    [key] = await store.add(NS, [new], now=2.0)
 
-    assert await found(store, NS, "key") == ["the key is B"]
-    [kept] = (await store.get(NS, draft("the key is B").hash)).links
+    assert sorted(await found(store, NS, "key")) == ["the key is A", "the key is B"]
+    [kept] = (await store.get(NS, new.hash)).links
     assert (kept.kind, kept.hash) == ("supersedes", old)
-    assert await store.restore(NS, [old], now=3.0) == 1
+    superseded = await store.get(NS, old)
+    assert (superseded.until, superseded.superseded_by) == (9_000.0, new.hash)
+    matches = await store.search(NS, Query(text="key", vector=None), depth=9)
+    assert [(each.by, each.until) for each in matches.superseded.values()] == [(key, 9_000.0)]
+
+
+async def test_a_superseded_note_holds_again_when_its_successor_goes(store: Store) -> None:
+    for place, content in enumerate("ABC"):
+        await store.add(NS, [draft(content, created=float(place + 1))], now=1.0)
+    a, b, c = (draft(content).hash for content in "ABC")
+    assert await store.supersede(NS, a, b, is_found=True)
+    assert await store.supersede(NS, b, c, is_found=True)
+    assert not await store.supersede(NS, a, c, is_found=True)
+    for older, newer in ((c, a), (a, a)):
+        with pytest.raises(BadInput, match="own place"):
+            await store.supersede(NS, older, newer, is_found=False)
+
+    await store.delete(NS, [b], now=5.0)
+    assert (await store.get(NS, a)).superseded_by == c
+    await store.delete(NS, [c], now=5.0)
+    assert (await store.get(NS, a)).until is None
+    await store.restore(NS, [b], now=6.0)
+    assert (await store.get(NS, a)).superseded_by == b
+
+    assert await store.reinstate(NS, a)
+    assert not await store.reinstate(NS, a)
+    assert not await store.supersede(NS, a, b, is_found=True)
+    assert await store.supersede(NS, a, b, is_found=False)
+
+
+async def test_whoever_says_that_a_note_supersedes_another_says_that_it_holds(store: Store) -> None:
+    await add(store, "A", "B")
+    a, b = draft("A").hash, draft("B").hash
+    await store.supersede(NS, a, b, is_found=False)
+
+    await store.add(NS, [draft("A", links=(Link(kind="supersedes", hash=b),))], now=9.0)
+
+    assert (await store.get(NS, a)).until is None
+    assert (await store.get(NS, b)).superseded_by == a
+
+
+async def test_a_superseded_note_stays_so_when_it_is_corrected(store: Store) -> None:
+    await add(store, "the key is A", "the key is B")
+    a, b = draft("the key is A").hash, draft("the key is B").hash
+    await store.supersede(NS, a, b, is_found=False)
+
+    updated = await store.update(NS, a, NoteChange(content="the key was A"), now=7.0)
+
+    assert updated.note.superseded_by == b
+    await store.purge(NS, [b], now=8.0)
+    assert (await store.get(NS, updated.note.hash)).until is None
 
 
 async def test_an_ambiguous_prefix_is_refused_with_the_candidates(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolfold.memory.ranking.words import STOP_WORDS, is_question, match_expression, telling_words
+from toolfold.memory.ranking.rank import STOP_WORDS, is_question, match_expression, telling_words
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from fakes import FakeEmbedder
 
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 

@@ -2,8 +2,8 @@ import pytest
 
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.policy.decide import Policy, ToolFacts, decide, explain, is_always_denied
-from toolfold.policy.rules import Action, fits_pattern, read_rules
+from toolfold.policy.decide import Policy, Ruling, ToolFacts, decide, explain, is_always_denied
+from toolfold.policy.rules import Action, careful, fits_pattern, read_rules
 
 DELETE = ToolFacts("crm.delete_contact", "crm", read_only=False, destructive=True)
 PLAIN = ToolFacts("crm.add_note", "crm")
@@ -137,8 +137,8 @@ def test_the_reason_names_the_rule_and_where_it_stands() -> None:
         "by user, rule 2: deny every tool when amount > 100 (its condition holds)"
     )
     assert list(explain(rules, PLAIN, {"amount": 150})) == [
-        "does not fit: user, rule 1: allow mail.* (it is about other tools)",
-        "fits: user, rule 2: deny every tool when amount > 100 (its condition holds)",
+        "does not apply: user, rule 1: allow mail.* (it is about other tools)",
+        "applies: user, rule 2: deny every tool when amount > 100 (its condition holds)",
         f"crm.add_note: deny, {decision.why}",
     ]
 
@@ -167,3 +167,16 @@ def test_the_reason_names_the_rule_and_where_it_stands() -> None:
 def test_a_rule_that_cannot_be_read_is_named_with_its_fault(rules: Json, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         read_rules(rules, origin="config.toml")
+
+
+def test_of_two_that_ask_the_one_about_the_call_decides() -> None:
+    """Who was asked about the tool has not seen what the call holds."""
+    careful_layer = careful("ask", (), origin="policy.toml")
+    policy = Policy(layers=(careful_layer,), is_careful=True)
+    tool = ToolFacts("bank.pay", "bank", destructive=True)
+
+    decision = Ruling(policy, tool).decide({"to": "x"}, tainted="`to` is not written")
+
+    assert decision.action is Action.ASK
+    assert decision.rule is careful_layer[-1]
+    assert Ruling(policy, tool).decide({"to": "x"}).why == "its server marks it as destructive"

@@ -10,7 +10,7 @@ from toolfold.policy.files import read_policy
     ("content", "fault"),
     [
         ('[[policy]]\naction = "maybe"\n', ", rule 1: `action` must be allow, ask or deny"),
-        ("[[polcy]]\n", ": 'polcy' is unknown; there are [[policy]] and [[keys.ID]]."),
+        ("[[polcy]]\n", ": 'polcy' is unknown; there are careful, [[policy]] and"),
         ("keys = 1\n", ": keys is a table of lists, [[keys.ID]]."),
         ('[[policy]]\naction = "deny"\nwhen = "a >"\n', ", rule 1: "),
         ("[[policy\n", ": "),

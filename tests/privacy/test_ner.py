@@ -1,6 +1,7 @@
 """A model of the same form as published ones, and so small that the test can build it."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,15 @@ def test_a_long_text_is_read_to_its_end(model: Path) -> None:
     spans = NerDetector(model).find(text)
 
     assert {text[span.start : span.end] for span in spans} == {"Ada King", "Bob"}
+
+
+def test_without_the_extra_it_is_said_what_to_install(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+
+    with pytest.raises(ConfigError, match=r"toolfold\[ner\]"):
+        NerDetector(model).find("Ada")
 
 
 def test_a_model_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from threading import Thread
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import Json
@@ -13,7 +14,7 @@ from toolfold.privacy import placeholder_table, reveal
 from toolfold.privacy.detect import Detectors
 from toolfold.privacy.detectors.custom import CustomDetector
 from toolfold.privacy.fields import FieldRule, FieldRules
-from toolfold.privacy.known_values import can_be_known
+from toolfold.privacy.placeholder_table import can_be_known
 from toolfold.privacy.vault import Vault
 
 PERSONAL = [
@@ -46,7 +47,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(400)
 @given(st.lists(values, min_size=1, max_size=3))
 def test_what_was_concealed_is_revealed_exactly(answers: list[Json]) -> None:
     vault = Vault()
@@ -57,7 +58,7 @@ def test_what_was_concealed_is_revealed_exactly(answers: list[Json]) -> None:
     assert all(each.unknown == each.refused == () for each in revealed)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(400)
 @given(values)
 def test_no_concealed_value_is_left_anywhere(answer: Json) -> None:
     vault = Vault()
@@ -70,7 +71,7 @@ def test_no_concealed_value_is_left_anywhere(answer: Json) -> None:
             assert not any(whole.search(text) for text in left), (hidden, concealed)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values)
 def test_concealing_again_changes_nothing_that_guest_code_compares(answer: Json) -> None:
     vault = Vault()
@@ -282,16 +283,53 @@ def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
         Vault().reveal(deep)
 
 
-def test_a_full_vault_conceals_nothing_more_and_keeps_what_it_has(
+def test_a_full_vault_gives_up_the_older_half_and_never_gives_a_placeholder_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 2)
+    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 4)
+    mine = Vault()
+    given: dict[str, str] = {}
+    for number in range(40):
+        address = f"ada{number % 13}@example.org"
+        placeholder = str(mine.conceal(address))
+        assert given.setdefault(placeholder, address) == address
+        assert mine.reveal(placeholder).value == address
+
+    assert len(mine) <= 4
+    assert mine.reveal("[EMAIL_1]").unknown == ("[EMAIL_1]",)
+    assert mine.conceal("ada0@example.org") == mine.conceal("ada0@example.org")
+
+
+def test_more_values_at_once_than_a_vault_holds_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 4)
     mine = Vault()
     mine.conceal(["ada@example.org", "bob@example.org"])
 
-    with pytest.raises(StoreError, match="full"):
-        mine.conceal(["cyd@example.org"])
-    assert mine.conceal("ada@example.org") == "[EMAIL_1]"
+    with pytest.raises(StoreError, match="more than a vault conceals"):
+        mine.conceal([f"cyd{number}@example.org" for number in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("most", "before", "at_once"),
+    [(200, 190, 150), pytest.param(None, 190_000, 120_000, marks=pytest.mark.soak)],
+)
+def test_an_answer_of_many_addresses_comes_back_however_full_the_vault_is(
+    most: int | None, before: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if most is not None:
+        monkeypatch.setattr(placeholder_table, "MAX_VALUES", most)
+    mine = Vault()
+    mine.conceal([f"ada{number}@example.org" for number in range(before)])
+    answer: Json = [{"id": number, "email": f"bob{number}@b.org"} for number in range(at_once)]
+
+    concealed = mine.conceal(answer)
+
+    assert "bob" not in str(concealed)
+    assert mine.reveal(concealed).value == answer
+    assert mine.reveal("[EMAIL_1]").unknown == ("[EMAIL_1]",)
+    assert mine.reveal(f"[EMAIL_{before}]").unknown == ()
 
 
 @pytest.mark.parametrize("value", ["x " * 600_000, 10**5_000], ids=["text", "number"])

@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -7,13 +8,16 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
+from postgres_server import database_url
 
 from toolfold.errors import StoreError
-from toolfold.privacy.keys import Keyring, find_keyring
-from toolfold.privacy.seal import Seal
+from toolfold.privacy import placeholder_table
+from toolfold.privacy.keys import Seal
 from toolfold.privacy.store import VaultStore
+from toolfold.storage.secrets import Keyring, find_keyring
 
 SECRET = "ada.of.the.vault@example.org"
 
@@ -38,10 +42,25 @@ class FakeKeyring:
             self.kept[name] = value
 
 
-def opened(directory: Path, *, keyring: Keyring | None = None, now: float = 0.0) -> VaultStore:
-    store = VaultStore(directory, keyring=keyring, clock=lambda: now)
+class VaultPlace(NamedTuple):
+    """Where vaults and their key are; the vaults in a PostgreSQL if there is an address."""
+
+    directory: Path
+    url: str
+
+
+def opened(
+    place: Path | VaultPlace, *, keyring: Keyring | None = None, now: float = 0.0
+) -> VaultStore:
+    directory, url = place if isinstance(place, VaultPlace) else (place, "")
+    store = VaultStore(directory, database_url=url, keyring=keyring, clock=lambda: now)
     store.open()
     return store
+
+
+@pytest.fixture
+def either(tmp_path: Path, either_url: str) -> VaultPlace:
+    return VaultPlace(tmp_path / "privacy", either_url)
 
 
 @pytest.fixture
@@ -49,18 +68,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "privacy"
 
 
-def test_a_vault_comes_back_as_it_was(place: Path) -> None:
-    with closing(opened(place)) as store:
+def test_a_vault_comes_back_as_it_was(either: VaultPlace) -> None:
+    with closing(opened(either)) as store:
         concealed = store.vault("a").conceal([SECRET, {"phone": 442079460958}])
-    with closing(opened(place)) as store:
+    with closing(opened(either)) as store:
         vault = store.vault("a")
 
         assert vault.reveal(concealed).value == [SECRET, {"phone": 442079460958}]
         assert vault.conceal(["bob@example.org", SECRET]) == ["[EMAIL_2]", "[EMAIL_1]"]
 
 
-def test_scopes_know_nothing_of_each_other(place: Path) -> None:
-    with closing(opened(place)) as store:
+def test_scopes_know_nothing_of_each_other(either: VaultPlace) -> None:
+    with closing(opened(either)) as store:
         store.vault("a").conceal(SECRET)
         other = store.vault("b")
 
@@ -118,8 +137,8 @@ def test_processes_that_share_a_vault_never_give_a_number_twice(place: Path) -> 
         assert all(vault.reveal(placeholder).value == address for address, placeholder in told)
 
 
-def test_what_another_process_concealed_is_revealed_here(place: Path) -> None:
-    with closing(opened(place)) as here, closing(opened(place)) as there:
+def test_what_another_process_concealed_is_revealed_here(either: VaultPlace) -> None:
+    with closing(opened(either)) as here, closing(opened(either)) as there:
         mine, theirs = here.vault("a"), there.vault("a")
         theirs.conceal(SECRET)
 
@@ -127,23 +146,23 @@ def test_what_another_process_concealed_is_revealed_here(place: Path) -> None:
         assert mine.conceal("bob@example.org") == "[EMAIL_2]"
 
 
-def test_a_forgotten_vault_is_gone_and_its_numbers_are_not_given_again(place: Path) -> None:
-    with closing(opened(place)) as store:
+def test_a_forgotten_vault_is_gone_and_its_numbers_are_not_given_again(either: VaultPlace) -> None:
+    with closing(opened(either)) as store:
         old = store.vault("a")
         old.conceal(SECRET)
         store.forget("a")
         new = store.vault("a")
 
         assert new.reveal("[EMAIL_1]").unknown == ("[EMAIL_1]",)
-        assert new.conceal("bob@example.org") == "[EMAIL_100001]"
+        assert new.conceal("bob@example.org") == f"[EMAIL_{placeholder_table.MAX_VALUES + 1}]"
         with pytest.raises(StoreError, match="forgotten"):
             old.conceal("cyd@example.org")
 
 
-def test_what_was_not_used_for_long_is_forgotten(place: Path) -> None:
-    with closing(opened(place, now=100)) as store:
+def test_what_was_not_used_for_long_is_forgotten(either: VaultPlace) -> None:
+    with closing(opened(either, now=100)) as store:
         store.vault("old").conceal(SECRET)
-    with closing(opened(place, now=200)) as store:
+    with closing(opened(either, now=200)) as store:
         store.vault("new").conceal(SECRET)
 
         assert store.forget_unused(since=150) == 1
@@ -272,13 +291,29 @@ def test_a_file_of_another_program_or_of_a_newer_toolfold_is_left_alone(place: P
 def test_values_that_could_not_be_kept_are_not_shown_either(place: Path) -> None:
     with closing(opened(place)) as store:
         vault = store.vault("a")
-        with store.writing() as connection:
-            connection.execute("DROP TABLE pages")
+        store.tables.write(lambda tables: tables.execute("DROP TABLE pages"))
 
         with pytest.raises(StoreError, match="pages"):
             vault.conceal(SECRET)
         with pytest.raises(StoreError, match="pages"):
             vault.conceal(SECRET)
+
+
+def test_replicas_share_vaults_where_they_have_one_key(tmp_path: Path) -> None:
+    url = database_url(tmp_path)
+    with closing(opened(VaultPlace(tmp_path / "a", url))) as store:
+        store.vault("a").conceal(SECRET)
+    (tmp_path / "b").mkdir()
+
+    for key in (None, "ab" * 32):
+        if key is not None:
+            (tmp_path / "b" / "vaults.key").write_text(key)
+        with pytest.raises(StoreError, match=r"b/vaults\.key does not hold"):
+            opened(VaultPlace(tmp_path / "b", url))
+    shutil.copy(tmp_path / "a" / "vaults.key", tmp_path / "b" / "vaults.key")
+    with closing(opened(VaultPlace(tmp_path / "b", url))) as store:
+        assert store.vault("a").reveal("[EMAIL_1]").value == SECRET
+        assert store.vault("a").conceal("bob@example.org") == "[EMAIL_2]"
 
 
 def test_a_closed_store_says_so(place: Path) -> None:
@@ -356,3 +391,37 @@ def test_the_detectors_do_not_load_what_only_the_store_or_a_model_needs() -> Non
     )
 
     assert done.stdout.strip() == "set()"
+
+
+def test_a_vault_that_is_full_rolls_over_on_the_disk_and_gives_no_number_twice(
+    either: VaultPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 4)
+    given: dict[str, str] = {}
+    for _ in range(3):  # starts
+        with closing(opened(either)) as store:
+            vault = store.vault("a")
+            for number in range(11):
+                address = f"ada{number}@example.org"
+                placeholder = str(vault.conceal(address))
+                assert given.setdefault(placeholder, address) == address
+    with closing(opened(either)) as store:
+        again = store.vault("a")
+
+        assert 0 < len(again) <= 4
+        assert again.reveal(placeholder).value == "ada10@example.org"
+        assert again.reveal("[EMAIL_1]").unknown == ("[EMAIL_1]",)
+
+
+def test_a_vault_whose_roll_over_does_not_reach_the_disk_is_as_before(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placeholder_table, "MAX_VALUES", 4)
+    with closing(opened(place)) as store:
+        vault = store.vault("a")
+        kept = vault.conceal([f"ada{number}@example.org" for number in range(4)])
+        with pytest.raises(StoreError):
+            vault.conceal([f"bob{number}@example.org" for number in range(5)])
+
+        assert vault.reveal(kept).unknown == ()
+        assert vault.conceal("ada3@example.org") == kept[3]

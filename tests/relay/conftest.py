@@ -75,8 +75,8 @@ class User:
         )
 
     def status(self) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = json.loads(self.toolfold("status", "--json").stdout)
-        return found
+        found: dict[str, Any] = json.loads(self.toolfold("status", "--json").stdout)
+        return found if found["running"] else None
 
     @property
     def daemons(self) -> set[int]:

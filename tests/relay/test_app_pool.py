@@ -140,7 +140,7 @@ def test_a_loopback_port_serves_where_there_are_no_sockets(user: User) -> None:
     assert port_file.stat().st_mode & 0o777 == 0o600
     assert not Path(places.socket).exists()
     port_file.write_text(port_file.read_text().split()[0] + " wrong-token")
-    assert user.toolfold("status", "--json").stdout.strip() == "null"
+    assert json.loads(user.toolfold("status", "--json").stdout) == {"running": False}
 
 
 def test_a_path_too_long_for_a_socket_is_no_obstacle(user: User, tmp_path: Path) -> None:
@@ -196,16 +196,17 @@ def test_a_stop_waits_for_runs_and_now_does_not(user: User, tmp_path: Path) -> N
         stop = subprocess.Popen(
             [python(), "-m", "toolfold", "stop", *(["--now"] if now else [])],
             env=user.environ,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             text=True,
         )
-        assert stop.stdout is not None
+        assert stop.stderr is not None
         if not now:
-            assert "Waiting for 1 request" in stop.stdout.readline()
+            assert "Waiting for 1 request" in stop.stderr.readline()
             go.touch()
         answer = peer.answer_to(run)
         assert stop.wait(60) == 0
-        stop.stdout.close()
+        stop.stderr.close()
         text = text_of(answer)
         assert ("The run was ended with the daemon" in text) if now else (text == "seen")
 
@@ -232,3 +233,28 @@ def test_serve_takes_the_daemons_place_and_relays_find_it(user: User) -> None:
         assert first.process.wait(30) == 0
         assert second.process.poll() is None
     assert peer.run("1 + 1") == "2"
+
+
+def test_a_newer_daemon_serves_an_older_client_and_doctor_names_it(user: User) -> None:
+    new = subprocess.Popen(toolfold_command("daemon", version="9.9.9"), env=user.environ)
+    wait_until(Path(DaemonHandle(user.environ).places.socket).exists, "the new daemon listens")
+    client = user.connect()  # of this version, which is the older one here
+    assert client.run("x = 20\nx + 1") == "21"
+
+    seen_by_new = subprocess.run(
+        toolfold_command("doctor", version="9.9.9"),
+        env=user.environ, cwd=user.project, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    seen_by_old = user.toolfold("doctor")
+
+    [line] = [each for each in seen_by_new.stdout.splitlines() if "versions:" in each]
+    assert f"process {client.process.pid} in {user.project} is {__version__}" in line
+    assert "fix: Restart that client. It is served meanwhile." in seen_by_new.stdout
+    older = [each for each in seen_by_old.stdout.splitlines() if "versions:" in each]
+    assert len(older) == 2  # the client, and the terminal that asks
+    assert all(each.endswith(f" is {__version__}") for each in older)
+    assert (seen_by_new.returncode, seen_by_old.returncode) == (1, 1)
+    assert client.run("x + 2") == "22"  # and is served as before
+    assert new.poll() is None
+    new.terminate()
+    new.wait(60)

@@ -56,6 +56,19 @@ def test_a_daemon_killed_under_a_burst_has_nothing_done_twice(user: User, tmp_pa
     assert count - len(lost) <= len(done)
 
 
+def test_a_lost_run_is_told_once_however_many_daemons_die(user: User, tmp_path: Path) -> None:
+    peer = user.connect()
+    begun = tmp_path / "begun"
+    run = peer.begin(f"import world, time\nworld.append(path={str(begun)!r})\ntime.sleep(60)")
+    wait_until(begun.exists, "the run works")
+    kill(user.daemon())
+    lost = text_of(peer.answer_to(run))
+    kill(user.daemon())
+
+    assert "daemon ended during this run" in lost
+    assert peer.run("1 + 1") == "2"
+
+
 ODD = {
     "an id that is null": {"id": None, "method": "ping"},
     "an id that is a fraction": {"id": 1.5, "method": "ping"},

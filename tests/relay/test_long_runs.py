@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def decide(user: User, said: str, run_id: str, before: list[int]) -> None:
     decision = "--skip" if json.loads(doubt[2])["id"] in before else "--repeat"
     resumed = user.toolfold("runs", "resume", run_id, decision)
     assert resumed.returncode == 0, resumed.stderr
-    assert "calls were answered as they were then" in resumed.stderr
+    assert "calls answered as recorded" in resumed.stderr
 
 
 def test_a_batch_that_was_killed_is_gone_on_with(user: User) -> None:
@@ -110,3 +111,55 @@ def test_runs_show_their_progress_and_session(user: User) -> None:
     wrong = user.toolfold("runs", "resume", run_id)
     assert wrong.returncode == 2
     assert "has come to its end" in wrong.stderr
+
+
+def job_with_two_calls(user: User, seconds: float) -> None:
+    """Have a job take that long: the model makes two calls, and asks for nothing in between."""
+    log = user.home / "jobs.log"
+    user.configure(ci=test_server("task_jobs", "tasks", "--log", log))
+    client = user.connect()
+    text = text_of(
+        client.answer_to(
+            client.begin(f"import ci\nci.run_tests(seconds={seconds})", progressToken=1)
+        )
+    )
+    found = re.search(r"Its id is (\w+)", text)
+    assert found, text
+
+    wait = f"import runs\nruns.wait({found[1]!r})['text']"
+    picked = text_of(client.answer_to(client.begin(wait, progressToken=2)))
+    assert json.loads(picked) == {"passed": 7, "reply": None}
+
+
+def test_a_job_of_thirty_minutes_costs_two_calls(user: User) -> None:
+    """All clocks are compressed: a run has 2 s, a client waits for 1 s, the job takes 8 s."""
+    user.settings("call_timeout_s = 1\n[limits]\nwall_time_s = 2\nanswer_s = 1\n")
+    job_with_two_calls(user, seconds=8)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2_400)
+def test_a_job_of_thirty_minutes_costs_two_calls_in_real_time(user: User) -> None:
+    job_with_two_calls(user, seconds=1_800)
+
+
+def test_a_run_that_had_gone_on_when_the_daemon_was_killed_is_not_forgotten(user: User) -> None:
+    user.settings("[limits]\nanswer_s = 1\n")
+    user.configure(ci=test_server("task_jobs", "tasks", "--log", user.home / "jobs.log"))
+    client = user.connect()
+    found = re.search(
+        r"Its id is (\w+)", client.run("import ci\nci.run_tests(seconds=4)['passed']")
+    )
+    assert found
+    run_id = found[1]
+    kill(user.daemon())
+
+    told = client.run("1")
+    assert told.startswith("1\n")
+    assert f"runs.resume('{run_id}')" in told
+    assert client.run("2") == "2"  # once
+    resumed = json.loads(client.run(f"import runs\nruns.resume({run_id!r}, wait_s=0)"))
+    assert resumed["state"] == "running"
+    time.sleep(5)
+    told = client.run("3")
+    assert told.startswith(f"3\nThe run {resumed['id']}, which had gone on, has ended:\n7\n")

@@ -143,9 +143,11 @@ def test_of_the_environment_only_what_is_ours_is_sent(environ: dict[str, str]) -
     ],
 )
 def test_the_definition_stays_small_and_tells_our_stores_from_servers(servers: list[str]) -> None:
-    shown = {key: part for key, part in execute_code(servers).items() if key != "_meta"}
+    kinds = {"sky": "sqlite", "papers": "filesystem"}
+    shown = {key: part for key, part in execute_code(servers, kinds).items() if key != "_meta"}
     own = "toolfold.memory" if "memory" in servers else "memory"
 
     assert count_tokens(json.dumps([shown], separators=(",", ":"))) <= 260
-    assert f"toolfold's own, separate from servers: {own} (" in shown["description"]
+    assert f"toolfold's own, no server's: {own} (" in shown["description"]
     assert "or, with some servers, are text" in shown["description"]
+    assert ("sky (sqlite), papers (filesystem), " in shown["description"]) is ("sky" in servers)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from relay.peer import (
     kill,
     processes_with,
     text_of,
+    toolfold_command,
     wait_until,
 )
 from support import test_server
@@ -70,6 +72,28 @@ def test_the_first_answers_do_not_wait_for_a_daemon(user: User, era: str) -> Non
     assert second.run("1 + 1") == "2"
 
 
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_what_is_asked_before_the_input_ends_is_answered(user: User, *, is_warm: bool) -> None:
+    user.configure()
+    if is_warm:
+        assert user.connect().run("1 + 1") == "2"
+    about = {"name": "test", "version": "0"}
+    params = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": about}
+    questions = [("initialize", params), ("tools/list", {})]
+    lines = "".join(
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+        for number, (method, params) in enumerate(questions)
+    )
+
+    for _ in range(5):
+        shutil.rmtree(user.home / "cache" / "manifests", ignore_errors=True)
+        done = subprocess.run(toolfold_command("mcp"), env=user.environ, cwd=user.project,
+                              input=lines, capture_output=True, text=True, timeout=60)  # fmt: skip
+
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [answer["id"] for answer in answers if "result" in answer] == [0, 1]
+
+
 def _hold_lock(user: User) -> int:
     """Take the daemon's lock. The kernel frees that of a killed one a moment after its death."""
     taken: list[int] = []
@@ -112,7 +136,7 @@ def test_a_changed_configuration_is_noticed(user: User) -> None:
     peer = user.connect(era=LEGACY)
     peer.initialize()
 
-    assert "moon, world" in json.dumps(_tools_in_the_end(peer))
+    assert "moon, world" in json.dumps(_tools_in_the_end(peer, "moon, world"))
 
 
 def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(user: User) -> None:
@@ -123,10 +147,11 @@ def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(us
     first = peer.ask("tools/list")
 
     assert greeting["result"]["capabilities"]["tools"] == {"listChanged": True}
-    assert "Servers are modules, already imported: see tools.servers()" in json.dumps(first)
+    assert "their tools functions, already imported: see tools.servers()" in json.dumps(first)
     assert not Path(DaemonHandle(user.environ).places.socket).exists()
     (user.home / "go").touch()
-    assert "Servers are modules, already imported: world" in json.dumps(_tools_in_the_end(peer))
+    servers = "their tools functions, already imported: world"
+    assert servers in json.dumps(_tools_in_the_end(peer, servers))
     assert peer.run("import world\nworld.double(number=4)") == "8"
 
 
@@ -144,12 +169,12 @@ def _slow_start(home: Path) -> Path:
     return place
 
 
-def _tools_in_the_end(peer: Peer) -> dict[str, Any]:
-    """Return the tools, asked for again if the relay says that they have changed."""
+def _tools_in_the_end(peer: Peer, wanted: str) -> dict[str, Any]:
+    """Return the tools with these words, asked for again as the relay says that they changed."""
     request = peer.request("tools/list")
     while True:
         listed = peer.answer_to(request)
-        if "moon" in json.dumps(listed) or "imported: world" in json.dumps(listed):
+        if wanted in json.dumps(listed):
             return listed
         while "list_changed" not in (peer.notifications or [peer.receive()])[-1]["method"]:
             peer.notifications.append(peer.receive())

@@ -1,6 +1,8 @@
 """The terminal goes by the daemon: servers exist once, and a command is as it would be alone."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import time
@@ -74,6 +76,8 @@ def test_a_terminal_and_a_client_share_one_server(place: User) -> None:
         (("run", "-"), "print('typed')", 0, "typed\n", ""),
         (("run", "/dev/stdin"), "print('typed')", 0, "typed\n", ""),
         (("run", "-c", "1 / 0"), "", 1, "", "ZeroDivisionError"),
+        (("run",), "", 2, "", "No code was given."),
+        (("run", "-c", " "), "", 2, "", "No code was given."),
         (("run", "no/such.py"), "", 2, "", "Cannot read no/such.py"),
         (("run", "--nonsense"), "", 2, "", "--nonsense"),
         (("run", "--config", "none.json", "-c", "1"), "", 2, "", "none.json"),
@@ -163,6 +167,26 @@ def test_interrupted_the_run_ends_and_what_completed_is_said(user: User, updates
     assert is_alive(user.daemon())
     time.sleep(0.3)  # nothing is to happen in it
     assert lines(updates) == made
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_waits_for_code_ends_at_a_signal(place: User, number: int) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        toolfold_command("run"), env=place.environ, cwd=place.project,
+        stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "Type Python, then Ctrl-D.\n"
+        process.send_signal(number)
+
+        assert process.wait(PATIENCE_S) == 128 + number
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_a_terminal_that_is_closed_ends_its_run(user: User, updates: Path) -> None:

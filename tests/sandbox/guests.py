@@ -14,6 +14,7 @@ from toolfold.execution.analysis.plan import make_plan
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython.pool import Level
 from toolfold.sandbox.cpython.sandbox import CPythonSandbox, CPythonSession
+from toolfold.sandbox.files import Places
 from toolfold.sandbox.monty import MontySandbox
 from toolfold.sandbox.sandbox import (
     GuestCall,
@@ -89,7 +90,7 @@ async def sharing(
 ) -> AsyncIterator[CPythonSandbox]:
     """Give a sandbox with limits of its own that uses the processes of another."""
     other = cpython.within(replace(LIMITS, **limits))  # type: ignore[arg-type]
-    other._places = anyio.Semaphore(workers)
+    other._places = Places(workers)
     yield other
 
 
@@ -97,7 +98,8 @@ def process_of(session: Any) -> int:
     """Return the number of the process that a session runs in."""
     if isinstance(session, CPythonSession):
         return session.guest.pid
-    return int(session._native.worker_pid or 0)
+    session._enter()  # else it takes its worker with its first program
+    return int(session._native.worker_pid)
 
 
 async def run(sandbox: Sandbox, code: str, host: Host | None = None) -> GuestOutcome:

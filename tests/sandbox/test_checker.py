@@ -133,7 +133,7 @@ async def test_nothing_of_a_program_runs_while_it_is_checked() -> None:
     checker = MontyChecker(time_limit_s=20.0, memory_bytes=256 << 20)
     checker.use({"host": make})
     async with checker.running():
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             loops = await checker.check("import host\nwhile True:\n    host.get('a')")
             fails = await checker.check("import host\nhost.get('a')\nraise ValueError")
             prints = await checker.check("print('x')\n1 / 0\nimport time\ntime.sleep(100)")
@@ -178,7 +178,7 @@ async def test_a_program_that_takes_too_long_is_refused_and_the_next_is_checked(
     steps = [f"x{i} = x{i - 1} + x{i - 1} if x{i - 1} else (x{i - 1},)" for i in range(1, 3000)]
 
     async with running_checker(time_limit_s=1.0) as checker:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             with pytest.raises(CodeRejected, match="1 s"):
                 await checker.check("\n".join(["x0 = (1,)", *steps]))
             assert places(await checker.check("nope")) == [("unresolved-reference", 1, 1)]
@@ -190,7 +190,7 @@ async def test_a_killed_checker_is_replaced_unnoticed() -> None:
         assert checker._session is not None
         os.kill(checker._session.worker_pid or 0, signal.SIGKILL)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert places(await checker.check("nope")) == [("unresolved-reference", 1, 1)]
 
 

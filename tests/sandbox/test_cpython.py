@@ -109,7 +109,7 @@ async def test_pandas_works_and_a_table_is_shown_as_it_prints(cpython: CPythonSa
 async def test_tools_are_called_in_every_way_that_asyncio_and_threads_know(
     cpython: CPythonSandbox, code: str
 ) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await value_of(cpython, f"import asyncio, host\n{code}") == [0, 1, 2]
 
 
@@ -125,7 +125,7 @@ asyncio.run(main())
     code = code.replace("calls += [host.echo(i)", "calls += [one(i)").replace(
         "async def main", "async def one(i):\n    return await host.echo(i)\nasync def main"
     )
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await value_of(cpython, code) == sum(range(40))
 
 
@@ -253,7 +253,7 @@ async def test_who_has_very_much_under_way_is_not_heard_until_it_is_answered(
         return None
 
     async def open_gate() -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(host.calls) < 9:
                 await anyio.sleep(0.01)
         before = len(host.calls)
@@ -307,7 +307,7 @@ async def test_a_thread_that_waits_for_a_tool_does_not_take_the_next_program(
     waiting = "import host, threading\nx = []\nt = threading.Thread(target=lambda: x.append(host.wait()), daemon=True)\nt.start()"
     async with cpython.open(host_modules(), frozenset()) as session:
         host = Host({"wait": wait, "crash": open_gate})
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             first = await run_in(session, f"{waiting}\nhost.crash()", host)
             second = await run_in(session, "t.join()\nx", host)
 
@@ -336,7 +336,7 @@ async def test_what_python_waits_for_before_it_ends_is_waited_for(
     async with cpython.open(host_modules(), frozenset()) as session:
         for _ in range(2):
             host = Host()
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 outcome = await run_in(session, code + begun, host)
             assert outcome.failure is None
             assert [call.args for call in host.ended] == [(1,)]
@@ -347,7 +347,7 @@ async def test_answers_come_in_while_a_task_never_waits(cpython: CPythonSandbox)
         "import asyncio, host\nt = asyncio.create_task(host.echo(1))\n"
         "while not t.done():\n    await asyncio.sleep(0)\nt.result()"
     )
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         assert await value_of(cpython, code) == 1
 
 
@@ -376,7 +376,7 @@ async def test_a_guest_that_dies_or_speaks_between_programs_is_ended_and_the_nex
 ) -> None:
     async with cpython.open(host_modules(), frozenset()) as session:
         first = await run_in(session, AFTER_THE_END.format(late=late))
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while session.guest.is_alive:
                 await anyio.sleep(0.01)
             second = await run_in(session, "1")
@@ -389,7 +389,7 @@ async def test_what_is_printed_between_programs_is_dropped(cpython: CPythonSandb
     async with cpython.open(host_modules(), frozenset()) as session:
         await run_in(session, AFTER_THE_END.format(late="print('late')"))
         talk: Any = getattr(session._link.on_frame, "__self__", None)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not talk._late_bytes:
                 await anyio.sleep(0.01)
             second = await run_in(session, "1")
@@ -413,7 +413,7 @@ async def test_computing_in_a_thread_while_a_call_waits_counts() -> None:
 
     code = "import host, threading\nthreading.Thread(target=host.wait).start()\nwhile True: pass"
     async with running_sandbox(tier="cpython", guest_time_s=1.0) as sandbox:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await failure_kind(sandbox, code, Host({"wait": wait})) == "timeout"
 
 
@@ -429,7 +429,7 @@ async def test_what_the_host_computes_to_read_a_large_call_counts(
     monkeypatch.setattr("toolfold.sandbox.cpython.conversation.read_call", read_slowly)
     async with running_sandbox(tier="cpython", guest_time_s=1.0) as sandbox:
         code = "import host\nfor _ in range(20):\n    host.wait('x' * 300_000)"
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await failure_kind(sandbox, code, Host()) == "timeout"
 
 
@@ -553,7 +553,7 @@ async def test_a_killed_zygote_costs_nothing_but_time() -> None:
         zygote = sandbox._pool._zygote._process.pid
         os.kill(zygote, signal.SIGKILL)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await value_of(sandbox, "1") == 1
             assert await value_of(sandbox, "2") == 2
             assert await value_of(sandbox, "3") == 3
@@ -566,7 +566,7 @@ async def test_a_run_whose_zygote_is_killed_says_so_and_the_next_works() -> None
             os.kill(sandbox._pool._zygote._process.pid, signal.SIGKILL)
             await anyio.sleep_forever()
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             code = "import host\nhost.wait()"
             assert await failure_kind(sandbox, code, Host({"wait": kill})) == "crash"
             assert await value_of(sandbox, "1") == 1
@@ -577,7 +577,7 @@ async def test_a_zygote_that_does_not_answer_is_retired_and_its_guests_go_on(
 ) -> None:
     async with running_sandbox(tier="cpython", workers=3) as sandbox:
         pool = sandbox._pool
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(pool._ready) < 2:
                 await anyio.sleep(0.01)
         stopped = pool._zygote
@@ -597,7 +597,7 @@ async def test_a_zygote_that_does_not_answer_is_retired_and_its_guests_go_on(
 async def test_a_host_out_of_descriptors_keeps_its_zygote() -> None:
     async with running_sandbox(tier="cpython", workers=2) as sandbox:
         pool = sandbox._pool
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while len(pool._ready) < 2:
                 await anyio.sleep(0.01)
         highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
@@ -640,18 +640,18 @@ async def test_a_zygote_that_dies_again_and_again_ends_nothing_but_runs(
             for _ in range(3):
                 with suppress(RunCrashed):
                     await run(sandbox, "1")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             assert await value_of(sandbox, "1") == 1
 
 
 async def test_a_guest_that_died_while_it_waited_is_not_given_out(cpython: CPythonSandbox) -> None:
     await value_of(cpython, "1")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not cpython._pool._ready:
             await anyio.sleep(0.01)
     for guest in list(cpython._pool._ready):
         guest.kill()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while guest.is_alive:
                 await anyio.sleep(0.01)
 
@@ -667,6 +667,6 @@ async def test_every_guest_ends_with_its_session(cpython: CPythonSandbox) -> Non
         )
         pid = process_of(session)
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while Path(f"/proc/{pid}").exists():
             await anyio.sleep(0.01)

@@ -246,7 +246,7 @@ async def told(stream: bytes) -> tuple[GuestOutcome, Host]:
         offer = HostOffer(host_modules(), frozenset({"show"}), None)
         session = CPythonSession(guest, SMALL, offer)
         try:
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 outcome = await session.run(Program(source="1\n2"), host.call)
         finally:
             session.close()

@@ -11,7 +11,7 @@ import pytest
 from guests import Host, host_modules, run_in, running_sandbox
 
 from toolfold.jsontypes import Json
-from toolfold.sandbox.sandbox import GuestOutcome
+from toolfold.sandbox.sandbox import GuestCall, GuestOutcome
 from toolfold.sandbox.trees import ReadOnlyTree, Roots
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.workspace import Workspace
@@ -44,6 +44,23 @@ async def run(sandbox: Any, workspace: Workspace, code: str) -> GuestOutcome:
     files = Roots({"servers": ReadOnlyTree(Texts(), "servers"), "workspace": workspace})
     async with sandbox.open({}, frozenset(), files=files) as session:
         return await run_in(session, code, Host())
+
+
+async def test_files_are_settled_while_every_worker_is_taken(workspace: Workspace) -> None:
+    async with (
+        running_sandbox(workers=1) as sandbox,
+        sandbox.open(host_modules(), frozenset(), files=Roots({"workspace": workspace})) as session,
+    ):
+
+        async def settle(call: GuestCall) -> Json:
+            await session.settle()
+            return workspace.read("a", 0, 10).decode()
+
+        code = "import host\nf = open('a', 'w')\nf.write('1')\nhost.wait()"
+        with anyio.fail_after(60):
+            outcome = await run_in(session, code, Host({"wait": settle}))
+
+    assert outcome.value == "1", outcome
 
 
 WORKS: list[tuple[str, Json]] = [

@@ -89,7 +89,7 @@ async def test_no_process_descriptor_or_mount_is_left(
     await many_runs(cpython, BATCH)  # both have their processes and threads now
     await many_runs(monty, BATCH)
     # The zygote and two guests that are ready; Monty keeps up to four workers.
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while len(cpython._pool._ready) < 2:
             await anyio.sleep(0.05)
     ours = {guest.pid for guest in cpython._pool._ready}
@@ -99,7 +99,7 @@ async def test_no_process_descriptor_or_mount_is_left(
         tiers.start_soon(many_runs, cpython, runs // 2)
         tiers.start_soon(many_runs, monty, runs // 2)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while len(cpython._pool._ready) < 2 or len(below(os.getpid())) > 1 + 2 + 4:
             await anyio.sleep(0.05)
     assert descriptors() <= before[0] + 2 * 4  # the pipes of Monty's workers come and go

@@ -13,10 +13,16 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server import NotificationOptions, Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
 from sdk import text, tool
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg=="
@@ -71,9 +77,11 @@ class Curious:
         self._mode = mode
         self._bus = InMemorySubscriptionBus()
         self._notes: list[str] = []
+        self._sessions: dict[str, Any] = {}
         self._calls: dict[str, Call] = {
             "note": self.note, "sign": self.sign, "pay": self.pay, "fill": self.fill,
             "sample": self.sample, "insist": self.insist, "meet": self.meet,
+            "touch": self.touch,
         }  # fmt: skip
         self._arrived: dict[object, anyio.Event] = {}
         self.say("start")
@@ -94,14 +102,49 @@ class Curious:
             on_list_resource_templates=self.list_templates,
             on_read_resource=self.read_resource,
             on_completion=self.complete,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_subscriptions_listen=self.listen,
+            on_subscribe_resource=self.subscribe,
+            on_unsubscribe_resource=self.unsubscribe,
         )
+
+    async def listen(self, ctx: Any, params: Any) -> types.SubscriptionsListenResult:
+        uris = params.notifications.resource_subscriptions or []
+        for uri in uris:
+            self.say(f"watch {uri}")
+        try:
+            return await ListenHandler(self._bus)(ctx, params)
+        finally:
+            for uri in uris:
+                self.say(f"unwatch {uri}")
+
+    async def subscribe(self, ctx: Any, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        if params.uri == "memo://closed":
+            raise MCPError(types.INVALID_PARAMS, "Nobody may watch this.")
+        self._sessions[params.uri] = ctx.session
+        self.say(f"watch {params.uri}")
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, ctx: Any, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        self._sessions.pop(params.uri, None)
+        self.say(f"unwatch {params.uri}")
+        return types.EmptyResult()
+
+    async def touch(self, ctx: Any, params: types.CallToolRequestParams) -> Answer:
+        """Say that a resource has changed, to those who want to know."""
+        uri = str((params.arguments or {})["uri"])
+        if uri in self._sessions:
+            await self._sessions[uri].send_resource_updated(uri)
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        return text("touched")
 
     async def list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         writes = [tool("note", "text", read_only=False), tool("sign", "document", read_only=False)]
         reads = [tool(name, read_only=True) for name in ("pay", "fill", "sample", "insist")]
         meet = tool("meet", "me", "other", "asks", read_only=True)
-        return types.ListToolsResult(tools=[*writes, *reads, meet])
+        touch = tool("touch", "uri", read_only=True)
+        return types.ListToolsResult(tools=[*writes, *reads, meet, touch])
 
     async def call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> Answer:
         return await self._calls[params.name](ctx, params)
@@ -202,8 +245,6 @@ class Curious:
         if params.uri.startswith("memo://said/"):
             said = types.TextResourceContents(uri=params.uri, text=params.uri)
             return types.ReadResourceResult(contents=[said, said])
-        from mcp import MCPError
-
         raise MCPError(types.INVALID_PARAMS, "There is no such memo.")
 
     async def complete(self, ctx: Any, params: types.CompleteRequestParams) -> types.CompleteResult:

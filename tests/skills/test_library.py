@@ -3,11 +3,12 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -16,20 +17,22 @@ from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.skills.folders import Root
 from toolfold.skills.library import Library
 from toolfold.skills.models import Skill
-from toolfold.skills.store import SkillStore
+from toolfold.skills.store import SCHEMA, SkillStore
+from toolfold.storage.tables import open_tables
 
 
-def library_in(home: Path) -> Library:
+def library_in(home: Path, database_url: str = "") -> Library:
     (home / "project").mkdir(parents=True, exist_ok=True)
     project = Root("project", home / "project" / ".toolfold" / "skills", within=home / "project")
     user = Root("user", home / "config" / "skills", within=home / "config")
-    skill_store = SkillStore(home / "data" / "skills.db")
+    tables = open_tables(home / "data" / "skills.db", SCHEMA, database_url, stays_open=True)
+    skill_store = SkillStore(tables)
     return Library({"user": user, "project": project}, skill_store, lock=home / "data" / "skills")
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    library = library_in(tmp_path)
+def library(tmp_path: Path, either_url: str) -> Iterator[Library]:
+    library = library_in(tmp_path, either_url)
     yield library
     library.skill_store.close()
 
@@ -108,11 +111,25 @@ def test_files_that_people_commit_hold_nothing_of_ours_besides(library: Library)
     assert (root / "a" / "b" / "skill.py").stat().st_mode & 0o777 == 0o644
 
 
-def test_the_book_is_private(library: Library, tmp_path: Path) -> None:
-    save(library, "x", 1)
+def test_the_book_is_private(tmp_path: Path) -> None:
+    save(library_in(tmp_path), "x", 1)
 
     assert (tmp_path / "data" / "skills.db").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_book_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "skills.db"
+    first = SkillStore(open_tables(path, SCHEMA._replace(steps=SCHEMA.steps[:1]), ""))
+    with pytest.raises(StoreError, match="skill_versions"):
+        first.versions("root", "x")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "INSERT INTO versions VALUES ('root', 'x', 4, 1.0, 'saved', '', 'm', 's')"
+        )
+    now = SkillStore(open_tables(path, SCHEMA, ""))
+
+    assert [each.number for each in now.versions("root", "x")] == [4]
 
 
 def test_versions_are_bounded(library: Library) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from toolfold.errors import BadInput
-from toolfold.skills.names import folders_of, parse_name, symbol_of
+from toolfold.skills.models import folders_of, parse_name, symbol_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from toolfold.execution.trust import approvals
 from toolfold.journal import runsdb
-from toolfold.memory.sqlite.schema import SCHEMA as MEMORY
+from toolfold.memory.sqlite.steps import SCHEMA as MEMORY
 from toolfold.privacy.schema import SCHEMA as VAULTS
 from toolfold.skills import store
 from toolfold.storage.files import make_private_file
@@ -22,7 +22,7 @@ from toolfold.storage.migrations import (
 )
 from toolfold.storage.sqlite_file import transaction
 
-SCHEMAS = [runsdb._SCHEMA, approvals._SCHEMA, store._SCHEMA, VAULTS, MEMORY]
+SCHEMAS = [runsdb.SCHEMA, approvals.SCHEMA, store.SCHEMA, VAULTS, MEMORY]
 VERSIONS = [(each, number) for each in SCHEMAS for number in range(len(each.steps))]
 
 

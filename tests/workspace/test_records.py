@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from toolfold.errors import BadInput
 from toolfold.workspace import jsonstream
-from toolfold.workspace.records import count, kind_of, page, records
-from toolfold.workspace.shapes import shape_of_file, shape_of_value
+from toolfold.workspace.records import count, kind_of, page, records, shape_of_file, shape_of_value
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(

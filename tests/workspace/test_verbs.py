@@ -7,7 +7,7 @@ import pytest
 
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import JsonObject
-from toolfold.workspace import watched_file
+from toolfold.workspace import descent
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import WorkspaceVerbs
 from toolfold.workspace.workspace import Workspace
@@ -78,7 +78,7 @@ def test_work_on_a_file_that_takes_too_long_ends_in_words(
 ) -> None:
     workspace.save("lines.jsonl", FILES["lines.jsonl"].encode())
     moments = iter(range(0, 1_000_000, 11))
-    monkeypatch.setattr(watched_file.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(descent.time, "monotonic", lambda: next(moments))
     verbs = WorkspaceVerbs(workspace, max_chars=1000)
 
     with pytest.raises(ToolFailed, match=r"workspace\.count: It took more than 30 s.*part by part"):

@@ -58,7 +58,7 @@ def test_what_is_removed_is_gone_and_nothing_is_by_accident(toolfold: Run) -> No
         assert (asked.returncode, asked.stdout) == (2, b"")
         assert b"pass --yes" in asked.stderr
     assert toolfold("ls").stdout.count(b"\n") == 3
-    assert toolfold("rm", "d", "--yes").stdout == b"2 removed.\n"
+    assert toolfold("rm", "d", "--yes").stdout == b"2 entries removed.\n"
     assert toolfold("ls").stdout.count(b"\n") == 2
     toolfold("rm", "--all", "--yes")
     assert toolfold("ls").stdout == b""

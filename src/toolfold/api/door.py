@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from toolfold import errors
-from toolfold.api.values import as_json
+from toolfold.api.values import Terminal, as_json
 from toolfold.errors import BadInput, StoreError, ToolfoldError
 from toolfold.relay.client import DaemonClient, Interrupted, NoDaemon, RequestTooLong
 from toolfold.relay.manifest import base_environ
@@ -32,10 +32,12 @@ def ask(
     may_repeat: bool = False,
     namespace: str | None = None,
     on_progress: OnProgress | None = None,
+    by: Terminal | None = None,
 ) -> Any:
     """Have a verb done, and return its answer as JSON.
 
-    `may_repeat` says that it may be asked again when the daemon ended before it answered.
+    `may_repeat` says that it may be asked again when the daemon ended before it answered. Scripts
+    ask, unless it is `by` a command.
 
     Raises:
         ToolfoldError: It could not be done; the message says why.
@@ -48,7 +50,7 @@ def ask(
     }
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            return _answer(_doors.parts(question), on_progress)
+            return _answer(_doors.parts(question, by), on_progress)
         except Interrupted:
             if not may_repeat or attempt == _ATTEMPTS:
                 break
@@ -149,7 +151,9 @@ class _Doors:
         """Until when none is sought for a data directory for which none could be started."""
         self._opening = threading.Lock()
 
-    def parts(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def parts(
+        self, question: dict[str, Any], by: Terminal | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Give what comes of a question, in order.
 
         Raises:
@@ -169,7 +173,7 @@ class _Doors:
                 self._daemonless[data] = time.monotonic() + _PATIENCE_S
             else:
                 return
-        yield from self._opened(data).ask(question)
+        yield from self._opened(data).ask(question, by)
 
     def _through_daemon(
         self, context: _ProcessContext, question: dict[str, Any]
@@ -232,10 +236,12 @@ class _Doors:
         """Wait until nothing is under way that a child could never finish."""
         self._opening.acquire()
         for own in self._own.values():
-            own.until_loaded()
+            own.hold()
 
     def go_on(self) -> None:
-        """Let stores be opened again."""
+        """Let stores be opened and used again."""
+        for own in self._own.values():
+            own.go_on()
         self._opening.release()
 
 

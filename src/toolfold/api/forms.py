@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolfold.jsontypes import typed
-from toolfold.memory.compact import (
+from toolfold.memory.models import (
     CompactHealthInfo,
     CompactMemory,
     CompactSearchResult,

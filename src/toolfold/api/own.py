@@ -1,8 +1,9 @@
 """The store opened by this process itself, for where there is no daemon."""
 
 import os
+import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -11,15 +12,19 @@ from typing import Any, Final
 
 import anyio
 from anyio.from_thread import BlockingPortal
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from toolfold.app import running_memories
+from toolfold.api.values import Terminal
+from toolfold.app import running_stores, verb_doors
 from toolfold.config.config import Config, load_config
 from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import StoreError, ToolfoldError
-from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories, RequestContext
+from toolfold.execution.verb_door import VerbDoor, VerbDoors
+from toolfold.journal.runs import TERMINAL, Origin
+from toolfold.memory.models import as_json
 
 _MAX_CLOSING_S: Final = 10.0
+_MAX_HOLDING_S: Final = 10.0
 
 
 class OwnMemory:
@@ -34,32 +39,44 @@ class OwnMemory:
         config = load_config()
         self._embedder = BuiltinEmbedder()
         self._process = os.getpid()
-        begun: SimpleQueue[tuple[BlockingPortal, Memories]] = SimpleQueue()
+        self._client = secrets.token_hex(8)
+        self._resumed = threading.Event()
+        begun: SimpleQueue[tuple[BlockingPortal, VerbDoors]] = SimpleQueue()
         # The workers of a daemonic thread are daemonic too, so none of them delays the exit.
         self._thread = threading.Thread(
             target=anyio.run, args=(_serve, config, self._embedder, begun), daemon=True
         )
         self._thread.start()
-        self._portal, self._memories = begun.get()
+        self._portal, self._doors = begun.get()
 
-    def ask(self, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Give the answer to a question as the daemon would.
+    def ask(self, question: dict[str, Any], by: Terminal | None = None) -> Iterator[dict[str, Any]]:
+        """Give the answer to a question as the daemon would, to a script or a command.
 
         Raises:
             ConfigError: The configuration cannot be read.
             StoreError: Memory is closed.
         """
-        config = load_config()
-        place = RequestContext(question["namespace"] or config.namespace, config.settings.memory)
+        door = self._enter(load_config(), question["namespace"] or "", by)
         try:
             if question.get("pages"):
-                yield from self._pages(place, question)
+                yield from self._pages(door, question)
             else:
-                yield from self._whole(place, question)
+                yield from self._whole(door, question)
         except ToolfoldError as error:
             yield {"error": {"code": error.code, "message": str(error)}}
 
-    def _whole(self, place: RequestContext, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _enter(self, config: Config, namespace: str, by: Terminal | None) -> VerbDoor:
+        project = str(config.project or config.start_directory)
+        origin = Origin(client=TERMINAL if by else self._client, project=project)
+        return self._doors.enter(
+            config,
+            origin,
+            "terminal" if by else "script",
+            namespace=namespace,
+            ask=by.elicitor if by else None,
+        )
+
+    def _whole(self, door: VerbDoor, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
         parts: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
         def note(done: int, total: int, what: str = "") -> None:
@@ -67,23 +84,24 @@ class OwnMemory:
 
         verb, arguments = question["verb"], question["arguments"]
         progress = note if question.get("progress") else None
-        answer = self._start(
-            partial(self._memories.call, place, verb, arguments, progress=progress)
-        )
+        answer = self._start(partial(door.call, verb, arguments, form=as_json, progress=progress))
         answer.add_done_callback(lambda _: parts.put(None))
         while (part := parts.get()) is not None:
             yield part
-        yield {"value": as_json(answer.result())}
+        yield {"value": answer.result()}
 
-    def _pages(self, place: RequestContext, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        pages = self._memories.pages(place, question["verb"], question["arguments"])
+    def _pages(self, door: VerbDoor, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        put, pages = anyio.create_memory_object_stream[Any]()
+        verb, arguments = question["verb"], question["arguments"]
+        answer = self._start(partial(_put_pages, put, pages, door, verb, arguments))
         try:
-            while found := self._start(partial(_next, pages)).result():
-                yield {"page": as_json(found[0])}
+            with suppress(anyio.EndOfStream, anyio.ClosedResourceError):
+                while True:
+                    yield {"page": self._start(pages.receive).result()}
+            yield {"value": answer.result()}
         finally:
-            with suppress(StoreError):
-                self._start(pages.aclose)
-        yield {"value": None}
+            if os.getpid() == self._process:
+                answer.cancel()
 
     def _start(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         if os.getpid() != self._process:
@@ -93,10 +111,23 @@ class OwnMemory:
         except RuntimeError as error:
             raise StoreError(f"Memory is closed: {error}.") from error
 
-    def until_loaded(self) -> None:
-        """Wait until no thread loads the model: a child forked meanwhile could never load it."""
+    def hold(self) -> None:
+        """Wait until a child can be forked: it could never finish what other threads are at.
+
+        No thread loads the model then, and the one that writes the journal stands still.
+        """
         with suppress(StoreError):  # whoever searches is told
             self._embedder.embed([""])
+        if threading.current_thread() is self._thread:
+            return
+        standing, self._resumed = threading.Event(), threading.Event()
+        with suppress(StoreError):
+            self._start(partial(_stand_still, standing, self._resumed))
+            standing.wait(_MAX_HOLDING_S)
+
+    def go_on(self) -> None:
+        """Go on in the process that has forked."""
+        self._resumed.set()
 
     def close(self) -> None:
         """Close the store. What was stored is kept; vectors that are missing are made later."""
@@ -105,15 +136,30 @@ class OwnMemory:
 
 
 async def _serve(
-    config: Config, embedder: Embedder, begun: "SimpleQueue[tuple[BlockingPortal, Memories]]"
+    config: Config, embedder: Embedder, begun: "SimpleQueue[tuple[BlockingPortal, VerbDoors]]"
 ) -> None:
-    async with running_memories(config, embedder) as memories, BlockingPortal() as portal:
-        begun.put((portal, memories))
+    running = running_stores(config, embedder, may_fork=True)
+    async with running as stores, BlockingPortal() as portal:
+        begun.put((portal, verb_doors(stores)))
         await portal.sleep_until_stopped()
 
 
-async def _next(pages: AsyncIterator[Any]) -> tuple[Any] | None:
-    """Return the next page, in a tuple; None after the last."""
-    async for page in pages:
-        return (page,)
-    return None
+async def _put_pages(
+    put: MemoryObjectSendStream[Any],
+    pages: MemoryObjectReceiveStream[Any],
+    door: VerbDoor,
+    verb: str,
+    arguments: dict[str, Any],
+) -> Any:
+    """Have a verb done, and hand over each page when it is asked for."""
+
+    async def on_page(page: Any) -> None:
+        await put.send(as_json(page))
+
+    async with put, pages:
+        return await door.call(verb, arguments, form=as_json, on_page=on_page)
+
+
+async def _stand_still(standing: threading.Event, resumed: threading.Event) -> None:
+    standing.set()
+    resumed.wait(_MAX_HOLDING_S)

@@ -1,11 +1,21 @@
-"""What scripts give, as JSON has it. Pure."""
+"""What scripts and commands give, as JSON has it. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolfold.errors import BadInput
+
+if TYPE_CHECKING:
+    from toolfold.catalog.questions import Elicitor
+
+
+class Terminal(NamedTuple):
+    """A person at a terminal, who asks memory with a command of ours."""
+
+    elicitor: "Elicitor | None"
+    """Puts questions there; None where nobody can be asked."""
 
 
 def as_json(verb: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,16 +13,28 @@ if TYPE_CHECKING:
 
     from toolfold.api.door import OnProgress
     from toolfold.jsontypes import Json
-    from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
-    from toolfold.memory.consolidation.strategies import StrategyName
+    from toolfold.memory.consolidation.models import (
+        Consolidated,
+        PastConsolidation,
+        StrategyName,
+        Undone,
+    )
     from toolfold.memory.documents.models import CompactDocuments, Ingested
-    from toolfold.memory.events.models import CompactEvents, Event
     from toolfold.memory.graph.models import Entity, GraphSearchResult
     from toolfold.memory.inputs import Moment, Tags
-    from toolfold.memory.models import CompactHealthInfo, CompactSearchResult, Note, TagMatch
+    from toolfold.memory.models import (
+        AuditReport,
+        CompactEvents,
+        CompactHealthInfo,
+        CompactSearchResult,
+        Event,
+        Note,
+        TagMatch,
+    )
     from toolfold.memory.transfer.models import Exported, Format, Imported
 
 __all__ = [
+    "audit",
     "consolidate",
     "consolidations",
     "create_entity",
@@ -44,6 +56,7 @@ __all__ = [
     "recall",
     "recall_events",
     "record_event",
+    "reinstate",
     "remember",
     "restore",
     "search",
@@ -53,6 +66,7 @@ __all__ = [
     "search_iter",
     "store",
     "store_batch",
+    "supersede",
     "undo",
     "update",
 ]
@@ -80,7 +94,9 @@ def store(
 
     `thread` and `position` say where in a conversation or document it stands; what is beside it
     there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
-    `supersedes` are deleted, and can be restored.
+    `supersedes` no longer hold: they are found, and say so. A short note that plainly says
+    something else than an earlier one of the same thing supersedes it unasked; `reinstate`
+    reverses that.
     """
     return forms.text(ask("memory.store", locals(), may_repeat=True))
 
@@ -166,9 +182,9 @@ def recall(
 ) -> CompactSearchResult:
     """Do as `search` does, and honour time in words: "what did we decide last week about auth".
 
-    Where the query names a time, only notes from then are found, and the result's query says
-    which time was understood; if nothing else it says fits any of them, they are listed, newest
-    first. `k` is another name for `limit`.
+    Where the query names a time, only notes from then are found, and those that held then and
+    are superseded since; the result's query says which time was understood. If nothing else it
+    says fits any of them, they are listed, newest first. `k` is another name for `limit`.
     """
     return forms.found(ask("memory.recall", locals(), may_repeat=True))
 
@@ -204,10 +220,26 @@ def get(hash: str) -> Note:
 def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
     """Return the last versions of a note, oldest first; the last is how it is now.
 
-    Notes that it supersedes come before it, with theirs: each held from `created` until
-    `deleted`. What was purged is left out.
+    Notes that it supersedes come before it, with theirs: each held from `created` to `until`.
+    What was purged is left out.
     """
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
+
+
+def supersede(hash: str, by: str) -> bool:
+    """Say that a note no longer holds, since another one says how it is; tell whether it did.
+
+    Both are kept. Search prefers what holds, and finds the other when asked about then.
+    """
+    return bool(ask("memory.supersede", locals()))
+
+
+def reinstate(hash: str) -> bool:
+    """Say that a note holds after all which another one superseded; tell whether one did.
+
+    It is not found to be superseded by the same one again.
+    """
+    return bool(ask("memory.reinstate", locals()))
 
 
 def update(
@@ -310,7 +342,7 @@ def recall_events(
     words such as "yesterday", "last week", "3 days ago", of which the whole is included.
     """
     answer: CompactEvents = forms.named(
-        "toolfold.memory.events.models",
+        "toolfold.memory.models",
         "CompactEvents",
         ask("memory.recall_events", locals(), may_repeat=True),
     )
@@ -320,7 +352,7 @@ def recall_events(
 def get_event(id: str) -> Event:
     """Return a whole event by its id."""
     answer: Event = forms.named(
-        "toolfold.memory.events.models", "Event", ask("memory.get_event", locals(), may_repeat=True)
+        "toolfold.memory.models", "Event", ask("memory.get_event", locals(), may_repeat=True)
     )
     return answer
 
@@ -479,10 +511,11 @@ def import_file(
 ) -> Imported:
     """Remember what is in a file: an export of toolfold, or the memory of another program.
 
-    Which one it is is told by looking: the JSON lines of server-memory, or a SQLite database of
-    mcp-memory-service. What is there already stays as it is, so importing twice is importing
-    once. A line that cannot be used is named, and the others are taken. With `dry_run` nothing
-    is changed, and the result says what would be.
+    Which one it is is told by looking: the JSON lines of server-memory, a SQLite database of
+    mcp-memory-service, the zip that ChatGPT or Claude exports, or a transcript of Claude Code.
+    What is there already stays as it is, so importing twice is importing once. A line that
+    cannot be used is named, and the others are taken. With `dry_run` nothing is changed, and
+    the result says what would be.
     """
     answer: Imported = forms.named(
         "toolfold.memory.transfer.models",
@@ -491,6 +524,37 @@ def import_file(
             "memory.import_file",
             {"path": absolute(path), "dry_run": dry_run},
             may_repeat=True,
+            on_progress=on_progress,
+        ),
+    )
+    return answer
+
+
+def audit(
+    kinds: str | Sequence[str] = (),
+    limit: int = 20,
+    *,
+    apply: str | Sequence[str] = (),
+    on_progress: OnProgress | None = None,
+) -> AuditReport:
+    """Look through all notes for what is wrong, and return it with evidence and a proposal.
+
+    Kinds are `duplicate` and `near_duplicate`, `contradiction`, `stale` (past its time),
+    `secret` (secrets and personal data), `injection` (instructions to whoever reads it),
+    `unused` (never found by a search, though there for long) and `junk`; all, if none is given.
+    `limit` findings of each are listed, `counts` counts all. Notes with the tag `important` or
+    `pinned` are left out.
+
+    Nothing is changed, unless `apply` names findings by their ids: then only that is done.
+    `undo` reverses what was merged and archived, `reinstate` what was superseded. An archived
+    secret is still in the files; `purge` erases it.
+    """
+    answer: AuditReport = forms.named(
+        "toolfold.memory.models",
+        "AuditReport",
+        ask(
+            "memory.audit",
+            {"kinds": kinds, "limit": limit, "apply": apply},
             on_progress=on_progress,
         ),
     )

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from toolfold.catalog.names import parameter_names
 from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall
+from toolfold.errors import BadCall, count
 from toolfold.jsontypes import Json, JsonObject
 
 _MAX_HOPS = 16
@@ -306,8 +306,8 @@ def _refuse(parameters: Parameters, problem: str) -> NoReturn:
 def _too_many(parameters: Parameters, given: int) -> str:
     taken = len(parameters.all_positional)
     return (
-        f"{parameters.path}() takes at most {taken} positional arguments, {given} were given;"
-        " optional parameters go by name."
+        f"{parameters.path}() takes at most {count(taken, 'positional argument')}, {given} were "
+        "given; optional parameters go by name."
     )
 
 

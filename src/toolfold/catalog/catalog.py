@@ -1,6 +1,7 @@
 """All tools of all upstreams: list, find, describe, call."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -9,20 +10,18 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from toolfold.catalog.answers import Answer
-from toolfold.catalog.builtin import BuiltIn
-from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.known_tools import KnownTools
-from toolfold.catalog.known_values import values_of
+from toolfold.catalog.known_values import program_kind, program_of, starts_paths, values_of
+from toolfold.catalog.names import words
 from toolfold.catalog.offered import Offered
+from toolfold.catalog.overview import OverviewLine, overview
 from toolfold.catalog.search.discovery import ToolIndex
-from toolfold.catalog.stubs import brief, render_stub
+from toolfold.catalog.stubs import brief, render_stub, short_result
 from toolfold.catalog.textrules import kind_of, unwrapped_property
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Answer, BuiltIn, Definitions, Tool
 from toolfold.catalog.upstream import Upstream
-from toolfold.config.faults import ConfigFault
 from toolfold.config.servers import ServerFault
-from toolfold.errors import NotFound, UpstreamUnavailable
+from toolfold.errors import ConfigFault, NotFound, UpstreamUnavailable
 
 _SHORT_CHARS: Final = 4096
 
@@ -39,8 +38,12 @@ class ServerStatus:
     protocol: str | None = None
     resources: int = 0
     """How many it is known to list, with templates."""
+    about: str = ""
+    """What it is for: in its own words, else which program it is, if its name does not say it."""
     values: tuple[str, ...] = ()
     """The paths, databases and addresses that it was started with."""
+    left_out: tuple[str, ...] = ()
+    """Which of the tools that it lists are not offered, and why."""
 
 
 class Catalog:
@@ -63,6 +66,8 @@ class Catalog:
         self._max_result_bytes = max_result_bytes
         self.offered = Offered(self._upstreams, lambda: self._known.servers)
         """Prompts and resources."""
+        self.changed = anyio.Event()
+        """Set when upstreams list something else; another one is here then."""
         self.refresh()
 
     @asynccontextmanager
@@ -89,31 +94,26 @@ class Catalog:
             built_in={name: module.tools for name, module in self._built_ins.items()},
             values={name: values_of(each.config) for name, each in self._upstreams.items()},
         )
+        self.definitions: Definitions = self._known.definitions
+        """All tools as models would read them, where clients load them."""
+        self.modules: Mapping[str, str] = self._known.modules
+        """The server behind each module name, of all that are configured or built in."""
+        self.servers: Mapping[str, str] = self._known.servers
+        """The same, of those that are configured."""
+        self.kinds: Mapping[str, str] = {
+            module: program_kind(self._upstreams[server].config)
+            for module, server in self.servers.items()
+        }
+        """What servers are, where their entries say it and their names do not."""
+        self.spellings: Mapping[str, str] = self._known.spellings
+        """Every name under which guest code may have a module, and the module."""
+        self.changed.set()
+        self.changed = anyio.Event()
 
     @property
     def tools(self) -> list[Tool]:
         """Every tool that is known, in a stable order."""
         return self._known.tools
-
-    @property
-    def definitions(self) -> Definitions:
-        """All of them as models would read them, where clients load them."""
-        return self._known.definitions
-
-    @property
-    def modules(self) -> Mapping[str, str]:
-        """The server behind each module name, of all that are configured or built in."""
-        return self._known.modules
-
-    @property
-    def servers(self) -> Mapping[str, str]:
-        """The same, of those that are configured."""
-        return self._known.servers
-
-    @property
-    def spellings(self) -> Mapping[str, str]:
-        """Every name under which guest code may have a module, and the module."""
-        return self._known.spellings
 
     @property
     def index(self) -> ToolIndex:
@@ -153,7 +153,9 @@ class Catalog:
                 fault=upstream.fault,
                 protocol=upstream.protocol,
                 resources=_count_resources(upstream),
+                about=_about(upstream),
                 values=tuple(each.value for each in values_of(upstream.config)),
+                left_out=upstream.left_out,
             )
             for name, upstream in sorted(self._upstreams.items())
         ]
@@ -168,11 +170,11 @@ class Catalog:
         servers = self._known.servers
         spellings = self._known.spellings
         named = servers if modules is None else {spellings.get(each, each) for each in modules}
-        wanted = [each for each in named if each in servers]
-        async with anyio.create_task_group() as tasks:
-            for module in wanted:
-                upstream = self._upstreams[servers[module]]
-                if fresh or upstream.known_tools is None:
+        wanted = [self._upstreams[servers[each]] for each in named if each in servers]
+        unknown = [each for each in wanted if fresh or each.known_tools is None]
+        if unknown:
+            async with anyio.create_task_group() as tasks:
+                for upstream in unknown:
                     tasks.start_soon(partial(self._learn, upstream, fresh=fresh))
 
     def stub(self, module: str) -> str:
@@ -210,7 +212,8 @@ class Catalog:
 
     def describe(self, tool: Tool) -> str:
         """Return the stub of a tool for a model to read, with what it was seen to return."""
-        return render_stub(tool, observed=self._noted(tool))
+        returns, noted = self._stub_type(tool), self._noted(tool)
+        return render_stub(tool, observed=noted, returns=returns)
 
     def brief(self, tool: Tool) -> str:
         """Return a tool as one line: its signature with types, and what it is for."""
@@ -222,11 +225,31 @@ class Catalog:
             return None
         return self._upstreams[tool.server].shapes.line(tool.listed.name)
 
-    def may_fail_silently(self, tool: Tool) -> bool:
-        """Whether a tool was seen to answer with the text of an error, and not to say so."""
-        if tool.is_built_in:
-            return False
-        return self._upstreams[tool.server].shapes.rule(tool.listed).may_fail
+    def overview(self, module: str, tools: Iterable[Tool], marks: Callable[[Tool], str]) -> str:
+        """Return these tools of a module, a line each, below what they have in common."""
+        module = self._known.spellings.get(module, module)
+        lines = [
+            OverviewLine(tool, self._returns(tool) or short_result(tool), marks(tool))
+            for tool in tools
+        ]
+        upstream = self._upstreams.get(self._known.servers.get(module, ""))
+        if upstream is None:
+            return overview(module, lines, about="built in", notes=())
+        return overview(module, lines, about=_about(upstream), notes=self._notes(module, upstream))
+
+    def _notes(self, module: str, upstream: Upstream) -> list[str]:
+        """Say what a server was started with, and what is peculiar to calls of its tools."""
+        notes = []
+        if values := values_of(upstream.config):
+            tools = self._known.functions(module).values()
+            filled = sorted({name for tool in tools for name in tool.defaults})
+            note = f" ({', '.join(filled)} filled in)" if filled else ""
+            if starts_paths(upstream.config):
+                note = " (relative paths start there)"
+            notes.append(f"started with {', '.join(each.value for each in values)}{note}")
+        if module in sys.stdlib_module_names:
+            notes.append(f"Python's own {module} works beside it under the same name")
+        return notes
 
     def _returns(self, tool: Tool) -> str | None:
         """Return what a tool is known to return beyond what is declared, as a plain type."""
@@ -236,7 +259,8 @@ class Catalog:
         rule = shapes.rule(tool.listed)
         if tool.listed.output_schema is not None:
             return "dict" if rule.unwraps is False else None
-        return shapes.short(tool.listed.name) or ("str" if rule.is_text else None)
+        known = shapes.short(tool.listed.name) or ("str" if rule.is_text else None)
+        return f"{known} or error text" if known and rule.may_fail else known
 
     def _noted(self, tool: Tool) -> str | None:
         """Say what code must know of a tool's answers that its declaration does not say."""
@@ -245,18 +269,36 @@ class Catalog:
         shapes = self._upstreams[tool.server].shapes
         rule, seen = shapes.rule(tool.listed), shapes.line(tool.listed.name)
         notes = []
-        if tool.listed.output_schema is None and rule.is_text and seen in {None, "str"}:
-            notes.append("returns text")
-        elif tool.listed.output_schema is None and seen:
+        if tool.listed.output_schema is None and seen and seen != self._stub_type(tool):
             notes.append(f"seen to return {seen}")
         if rule.may_fail:
             notes.append("may be an error text")
         return "; ".join(notes) or None
 
+    def _stub_type(self, tool: Tool) -> str | None:
+        """Return the type of what an undeclared tool was seen to return, as Python writes it."""
+        if tool.is_built_in or tool.listed.output_schema is not None:
+            return None
+        shapes = self._upstreams[tool.server].shapes
+        rule = shapes.rule(tool.listed)
+        known = shapes.type(tool.listed.name) or ("str" if rule.is_text else None)
+        is_other = known is not None and "str" not in known.split(" | ")
+        return f"{known} | str" if rule.may_fail and is_other else known
+
     def save_shapes(self) -> None:
         """Keep what was learned of results."""
         for upstream in self._upstreams.values():
             upstream.shapes.save()
+
+
+def _about(upstream: Upstream) -> str:
+    """Say what a server is for, unless its name says it."""
+    own = upstream.known_offers.about if upstream.known_offers else ""
+    program = program_of(upstream.config)
+    # A single word is the name of a program, and the entry may have a better one.
+    told = (own, program) if " " in own else (program, own)
+    named = {*words(upstream.name), "mcp", "server"}
+    return next((text for text in told if set(words(text)) - named), "")
 
 
 def _count_resources(upstream: Upstream) -> int:
@@ -266,3 +308,53 @@ def _count_resources(upstream: Upstream) -> int:
 
 def _decides_nothing(text: str) -> bool:
     return len(text) < _SHORT_CHARS and kind_of(text) in {"error", "empty"}
+
+
+# The catalog as files, for agents that like to browse.
+#
+# ```text
+# /servers/index.txt                    every tool, a line each
+# /servers/github/index.txt             every tool of one server, a line each
+# /servers/github/create_issue.pyi      how to call it
+# ```
+
+_INDEX = "index.txt"
+
+
+class StubFiles:
+    """Reads the catalog as it is at the moment."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def entries(self, path: str) -> Sequence[str] | None:
+        """Return the names in a directory, in order; None if there is no such directory."""
+        match _parts(path):
+            case []:
+                return ["servers"]
+            case ["servers"]:
+                return [_INDEX, *sorted(self._catalog.modules)]
+            case ["servers", module] if module in self._catalog.modules:
+                functions = sorted(self._catalog.functions(module))
+                return [_INDEX, *(f"{function}.pyi" for function in functions)]
+        return None
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file."""
+        match _parts(path):
+            case ["servers", name] if name == _INDEX:
+                return _lines(self._catalog.brief(tool) for tool in self._catalog.tools)
+            case ["servers", module, name] if name == _INDEX and module in self._catalog.modules:
+                return _lines(map(self._catalog.brief, self._catalog.functions(module).values()))
+            case ["servers", module, name] if name.endswith(".pyi"):
+                tool = self._catalog.functions(module).get(name.removesuffix(".pyi"))
+                return None if tool is None else self._catalog.describe(tool)
+        return None
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -45,7 +45,7 @@ class TooMuch(Exception):
 class Spans:
     """Says where the parts of one text are, in a bounded number of steps."""
 
-    def __init__(self, text: mmap) -> None:
+    def __init__(self, text: mmap | bytes) -> None:
         self._text = text
         self._parts = _MAX_PARTS
         self._steps = _MAX_STEPS
@@ -125,7 +125,7 @@ class Spans:
             raise TooMuch
 
 
-def _string_end(text: mmap, start: int) -> int:
+def _string_end(text: mmap | bytes, start: int) -> int:
     if not _is(text, start, b'"'):
         raise Malformed
     at = start + 1
@@ -139,7 +139,7 @@ def _string_end(text: mmap, start: int) -> int:
     raise Malformed
 
 
-def _opened(text: mmap, at: int, expected: bytes) -> int:
+def _opened(text: mmap | bytes, at: int, expected: bytes) -> int:
     """Return where what stands after `expected` begins."""
     at = _solid(text, at)
     if not _is(text, at, expected):
@@ -147,13 +147,13 @@ def _opened(text: mmap, at: int, expected: bytes) -> int:
     return _solid(text, at + 1)
 
 
-def _after(text: mmap, at: int, closing: bytes) -> int:
+def _after(text: mmap | bytes, at: int, closing: bytes) -> int:
     """Return where the next part begins after a comma, or the closing bracket."""
     at = _solid(text, at)
     return at if _is(text, at, closing) else _opened(text, at, b",")
 
 
-def _solid(text: mmap, at: int) -> int:
+def _solid(text: mmap | bytes, at: int) -> int:
     """Return where the next character is that is no space; others have their turn in between."""
     while found := _SPACE.match(text, at, at + _WINDOW):
         if found.end() < at + _WINDOW:
@@ -162,5 +162,5 @@ def _solid(text: mmap, at: int) -> int:
     return at
 
 
-def _is(text: mmap, at: int, expected: bytes) -> bool:
+def _is(text: mmap | bytes, at: int, expected: bytes) -> bool:
     return text[at : at + 1] == expected

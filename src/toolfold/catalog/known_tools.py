@@ -1,15 +1,15 @@
 """The tools that are known, under the names that guest code uses, whether servers run or not."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
-from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.known_values import KnownValue, defaults_for
 from toolfold.catalog.names import former_name, function_names, module_names, sandbox_name
 from toolfold.catalog.search.discovery import ToolIndex
 from toolfold.catalog.stubs import module_stub
 from toolfold.catalog.textrules import only_property
-from toolfold.catalog.tool import ListedTool, Tool, built_in_server
+from toolfold.catalog.tool import Definitions, ListedTool, Tool, built_in_server
 from toolfold.errors import NotFound
 
 
@@ -49,7 +49,7 @@ class KnownTools:
         self._index: ToolIndex | None = None
         self._stubs: dict[str, str] = {}
 
-    @property
+    @cached_property
     def tools(self) -> list[Tool]:
         """Every tool, in a stable order."""
         return [
@@ -109,6 +109,8 @@ class KnownTools:
     def _missing(self, name: str, module: str, function: str) -> str:
         import difflib  # only a mistake needs it
 
+        if not function:
+            return self._missing_word(name, module)
         if module not in self.modules:
             near = difflib.get_close_matches(module, self.modules, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -118,6 +120,14 @@ class KnownTools:
             suggestions = " or ".join(f"{module}.{match}" for match in near)
             return f"No tool is named {name!r}. Did you mean {suggestions}?"
         return f"No tool is named {name!r}. tools.search(...) finds tools."
+
+    def _missing_word(self, name: str, module: str) -> str:
+        """Say what a name without a dot may stand for: a tool of that name, or a server."""
+        if module in self.modules:
+            return f"{name!r} is a server, not a tool. Did you mean '{module}.*', all of its tools?"
+        meant = [tool.path for tool in self.tools if name in {tool.function, tool.listed.name}]
+        hint = f" Did you mean {' or '.join(meant[:3])}?" if meant else ""
+        return f"No tool is named {name!r}.{hint or ' Tools are named as SERVER.TOOL.'}"
 
 
 def _spellings(servers: Iterable[str], built_in: Mapping[str, str]) -> dict[str, str]:

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from toolfold.catalog.names import words
 from toolfold.config.servers import ServerConfig
 from toolfold.jsontypes import Json
 
 Kind = Literal["repository", "database", "path", "url"]
 
 _SECRET: Final = re.compile(
-    r"(?:^|[^a-z])(?:key|token|secret|pass|passwd|password|pwd|auth|cred\w*|cookie|session|bearer)"
+    r"(?:^|[^a-z])(?:key|pass|passwd|pwd|auth|authorization|cred\w*|cookie|session|bearer"
+    r"|\w*(?:token|secret|password|apikey))"
     r"(?:$|[^a-z])",
     re.IGNORECASE,
 )
@@ -32,6 +34,10 @@ _FITTING: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("db_path", "database_path", "db_file", "database"), "database"),
     **dict.fromkeys(("root_path", "root_dir", "vault_path", "base_dir", "base_path"), "path"),
 }
+_STARTING: Final = frozenset({"-y", "--yes", "-q", "--quiet", "-m", "--from", "run"})
+_PROGRAM: Final = re.compile(
+    r"(?:@[\w.-]{1,40}/)?((?=[\w.-]*(?:mcp|server))[A-Za-z][\w.-]{2,60})(?:@[\w.^~-]{1,20})?"
+)
 _MAX_CHARS: Final = 200
 _MAX_VALUES: Final = 8
 
@@ -53,6 +59,41 @@ def values_of(config: ServerConfig) -> tuple[KnownValue, ...]:
     """Return what the entry of a server says that calls of its tools may need."""
     found = known_values(config.args, config.env)
     return found if config.transport == "stdio" else ()
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable, a header or a flag of that name is given a secret."""
+    return bool(_SECRET.search(name.replace("_", "-")))
+
+
+def program_of(config: ServerConfig) -> str:
+    """Return which program a server is, where its entry plainly names one: `mcp-server-sqlite`."""
+    first = next((each for each in config.args if each not in _STARTING), "")
+    steps = re.split(r"[/\\]", first)
+    package = _package(steps) if len(steps) > 2 else first
+    for named in (re.split(r"[/\\]", config.command)[-1], package):
+        if found := _PROGRAM.fullmatch(named):
+            return found[1]
+    return ""
+
+
+def program_kind(config: ServerConfig) -> str:
+    """Return what kind of server its program is, unless its name says that: `sqlite`."""
+    said = [word for word in words(program_of(config)) if word not in {"mcp", "server"}]
+    return " ".join(said) if set(said) - set(words(config.name)) else ""
+
+
+def _package(steps: list[str]) -> str:
+    """Return the package that the path of a script goes through, if it plainly is one."""
+    places = [at for at, step in enumerate(steps) if step == "node_modules"]
+    following = steps[places[-1] + 1 :] if places else []
+    return next((step for step in following if not step.startswith("@")), "")
+
+
+def starts_paths(config: ServerConfig) -> bool:
+    """Whether a server takes relative paths to start at the directory that it was started with."""
+    values = [each.kind for each in values_of(config)]
+    return values == ["path"] and program_of(config) == "server-filesystem"
 
 
 def defaults_for(
@@ -90,7 +131,7 @@ def _in_environment(env: Iterable[tuple[str, str]]) -> Iterator[KnownValue]:
 
 def _known(name: str, value: str) -> KnownValue | None:
     """Return what a value is, given under a name or a flag."""
-    if _SECRET.search(name.replace("_", "-")) or len(value) > _MAX_CHARS:
+    if is_secret_name(name) or len(value) > _MAX_CHARS:
         return None
     is_database = bool(_DATABASE.search(value)) or bool(re.search(r"\bdb\b|database", name))
     if "://" in value:

@@ -9,7 +9,7 @@ import json
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, count
 from mmap import ACCESS_READ, mmap
@@ -126,6 +126,13 @@ class LargePart:
             at = cut
 
 
+class TooLong(Exception):
+    """A text has more bytes than are taken."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the answer has more than {most:,} bytes")
+
+
 class LargeParts:
     """The long parts of messages, until whoever waits for an answer takes them."""
 
@@ -143,6 +150,25 @@ class LargeParts:
     def spool(self) -> Spool:
         """Return a file for one long message."""
         return Spool(self.sizes.spool_directory)
+
+    async def gather(self, pieces: AsyncIterator[bytes]) -> bytes | str:
+        """Return a text that comes in pieces; where it is too long to be held, its mark.
+
+        Raises:
+            TooLong: It is longer than what is kept in files.
+        """
+        held, spool = bytearray(), None
+        async for piece in pieces:
+            if spool is None and len(held) + len(piece) <= self.sizes.result_bytes:
+                held += piece
+                continue
+            if spool is None:
+                spool = self.spool()
+                spool.add(bytes(held))
+            spool.add(piece)
+            if spool.size > self.sizes.large_result_bytes:
+                raise TooLong(self.sizes.large_result_bytes)
+        return bytes(held) if spool is None else self.keep(spool)
 
     def fold(self, spool: Spool, start: int = 0) -> bytes:
         """Return a message with marks in place of its long parts. Takes a while: use a thread.

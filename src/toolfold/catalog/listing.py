@@ -56,7 +56,7 @@ def write_whole(path: Path, text: str) -> None:
 
 def listed_tool(tool: Any) -> ListedTool:
     """Return one tool of the SDK's listing as ours."""
-    hints = tool.annotations
+    hints, execution = tool.annotations, tool.execution
     return ListedTool(
         name=tool.name,
         description=tool.description or "",
@@ -65,4 +65,11 @@ def listed_tool(tool: Any) -> ListedTool:
         read_only=bool(hints and hints.read_only_hint),
         destructive=hints.destructive_hint if hints else None,
         idempotent=bool(hints and hints.idempotent_hint),
+        may_be_task=bool(execution and execution.task_support in {"optional", "required"}),
     )
+
+
+def definition_size(tool: ListedTool) -> int:
+    """Return about how many characters a tool's definition has."""
+    schemas = (tool.input_schema, tool.output_schema)
+    return len(tool.name) + len(tool.description) + sum(len(json.dumps(each)) for each in schemas)

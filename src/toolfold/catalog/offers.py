@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from mcp import Client, MCPError
 from pydantic import BaseModel, ValidationError
 
 from toolfold.catalog.listing import write_whole
+from toolfold.catalog.names import words
+from toolfold.catalog.sanitize import plain
+from toolfold.catalog.stubs import cut
 from toolfold.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -20,6 +24,10 @@ _log = logging.getLogger(__name__)
 _MAX_PAGES: Final = 50
 _MAX_ITEMS: Final = 1_000
 _MAX_CHARS: Final = 1_000_000
+_MAX_ABOUT_READ: Final = 2_000
+_MAX_ABOUT_CHARS: Final = 80
+_FEW_WORDS: Final = 2
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s")
 _LOST: Final = frozenset({types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT})
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
@@ -36,6 +44,8 @@ class Offers:
     templates: tuple[types.ResourceTemplate, ...] = ()
     capabilities: frozenset[str] = frozenset()
     """Which of `prompts`, `resources` and `completions` it has, even if it lists none now."""
+    about: str = ""
+    """What it says that it is for, in a few words."""
 
 
 class KnownOffers:
@@ -51,8 +61,9 @@ class KnownOffers:
         """Set when the server has said what it offers, or did not."""
         return self._settled
 
-    async def learn(self, client: Client, *, timeout_s: float) -> None:
-        """Ask the server, unless it takes too long."""
+    async def learn(self, client: Client, *, timeout_s: float) -> bool:
+        """Ask the server, unless it takes too long; return whether it offers something else."""
+        before = self.value
         try:
             with anyio.fail_after(timeout_s):
                 offers = await list_offers(client)
@@ -61,6 +72,7 @@ class KnownOffers:
         else:
             self._keep(offers)
         self.settle()
+        return self.value != before
 
     def settle(self) -> None:
         """Let those go on who wait for an answer."""
@@ -92,7 +104,23 @@ async def list_offers(client: Client) -> Offers:
         resources=await _listed(_resources(client)) if has.resources else (),
         templates=await _listed(_templates(client)) if has.resources else (),
         capabilities=frozenset(kind for kind, capability in kinds.items() if capability),
+        about=about_server(client.server_info, client.instructions),
     )
+
+
+def about_server(info: types.Implementation | None, instructions: str | None) -> str:
+    """Return what a server says that it is for: its description, its title, its instructions.
+
+    Of each, the first sentence; where none says anything, its name.
+    """
+    name = info.name if info else ""
+    told = [info.description, info.title] if info else []
+    for text in (*told, instructions):
+        lines = plain(text or "")[:_MAX_ABOUT_READ].split("\n")
+        said = next((each for each in lines if len(each.lstrip("# ").split()) >= _FEW_WORDS), "")
+        if set(words(said)) - {*words(name), "mcp", "server"} and not said.startswith("#"):
+            return cut(_SENTENCE_END.split(said, maxsplit=1)[0].rstrip("."), _MAX_ABOUT_CHARS)
+    return cut(plain(name), _MAX_ABOUT_CHARS)
 
 
 def _prompts(client: Client) -> Fetch[types.Prompt]:
@@ -158,6 +186,7 @@ def _dump(offers: Offers) -> dict[str, Any]:
         "resources": dumped(offers.resources),
         "templates": dumped(offers.templates),
         "capabilities": sorted(offers.capabilities),
+        "about": offers.about,
     }
 
 
@@ -170,6 +199,7 @@ def _load(path: Path) -> Offers | None:
             resources=tuple(map(types.Resource.model_validate, kept["resources"])),
             templates=tuple(map(types.ResourceTemplate.model_validate, kept["templates"])),
             capabilities=frozenset(kept["capabilities"]),
+            about=str(kept["about"]),
         )
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -57,6 +57,12 @@ class Children:
             _log.warning("Servers could not be written down: %s", error)
 
 
+def living_orphans(directory: Path) -> list[int]:
+    """Return the processes that outlived the toolfold which started them."""
+    found = [_orphans_in(path) or {} for path in _files_in(directory)]
+    return sorted(pid for each in found for pid, born in each.items() if _born(pid) == born)
+
+
 async def end_orphans(directory: Path) -> None:
     """Ask those to end whose owner is gone, and make those that do not."""
     for path in _files_in(directory):

@@ -86,7 +86,7 @@ def _identity(server: ServerConfig, start: ServerStart) -> tuple[object, ...]:
     Of the PATH only that it leads to the same command: it differs from window to window.
     """
     anonymous = replace(server, source=Path(), privacy="", receives=None, untrusted=False)
-    if server.transport != "stdio":
+    if not server.is_program:
         return (anonymous,)
     command = shutil.which(server.command, path=start.path)
     return anonymous, server.cwd or start.directory, start.home, command

@@ -9,7 +9,6 @@ from typing import Any
 
 import mcp_types as types
 
-from toolfold.catalog.answers import Answer, Blob, LargeAnswer
 from toolfold.catalog.binding import wrapped_result
 from toolfold.catalog.large import LargePart
 from toolfold.catalog.textrules import (
@@ -22,9 +21,18 @@ from toolfold.catalog.textrules import (
     repeats,
     unwrapped_property,
 )
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Answer, Blob, LargeAnswer, Tool
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json
+
+# By which rule the text that a tool answers becomes a value: one rule for each tool. Pure.
+#
+# A tool that declares nothing answers JSON, a Python literal or prose, and code must not find a
+# list today and a text tomorrow. So its first answers decide: a list or an object, written as
+# JSON or as Python writes it, becomes that value; prose makes the tool one of texts for good.
+# After three values the rule is settled. Texts that read like errors and empty ones decide
+# nothing.
+
 
 _MAX_ERROR_CHARS = 2_000
 

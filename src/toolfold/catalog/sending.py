@@ -9,19 +9,25 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import anyio
 import anyio.to_thread
 import mcp_types as types
+from anyio.abc import TaskStatus
 
-from toolfold.catalog.addresses import outward, outward_contents
-from toolfold.catalog.answers import Answer, ArtifactSink, Blob, LargeAnswer
-from toolfold.catalog.builtin import BuiltIn
 from toolfold.catalog.known_values import values_of
-from toolfold.catalog.offered import Offered
+from toolfold.catalog.offered import Offered, outward, outward_contents
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.results import large_answer, size_of, to_answer
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Answer, ArtifactSink, Blob, BuiltIn, LargeAnswer, Tool
 from toolfold.catalog.upstream import OnWait, Upstream
-from toolfold.catalog.upstream_request import calling, completing, prompting, reading
+from toolfold.catalog.upstream_request import (
+    CallListener,
+    calling,
+    completing,
+    prompting,
+    reading,
+)
+from toolfold.catalog.watches import Tell
 from toolfold.errors import ToolFailed
 from toolfold.jsontypes import Json, JsonObject
 
@@ -54,10 +60,12 @@ class Sender:
         keep: ArtifactSink,
         on_wait: OnWait,
         ask: Elicitor | None = None,
+        listener: CallListener | None = None,
     ) -> Answer:
         """Call a tool; what its server asks the user meanwhile goes to `ask`.
 
-        `keep` takes images, binaries and what is too large to be a value.
+        What it says of its progress goes to `listener`. `keep` takes images, binaries and what is
+        too large to be a value.
 
         Raises:
             UpstreamError: The server failed, or the tool did.
@@ -67,7 +75,8 @@ class Sender:
             self._refuse_if_large(tool, answer.size)
             return answer
         upstream = self._upstreams[tool.server]
-        result = await upstream.run(calling(tool.listed, arguments), on_wait=on_wait, ask=ask)
+        request = calling(tool.listed, arguments)
+        result = await upstream.run(request, on_wait=on_wait, ask=ask, listener=listener)
         result, large = await self._measured(upstream, result, keep.blob)
         if large is not None:
             return await self._kept(tool, large, keep)
@@ -181,6 +190,22 @@ class Sender:
         result = await self.read(module, uri, ask=ask)
         contents = [outward_contents(module, each) for each in result.contents]
         return result.model_copy(update={"contents": contents})
+
+    async def watch(
+        self,
+        module: str,
+        uri: str,
+        tell: Tell,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Have `tell` called whenever a resource may have changed, until cancelled.
+
+        Raises:
+            NotFound: There is no such server.
+            UpstreamError: It does not let resources be watched; no more once it has begun.
+        """
+        await self._offered.find(module)[1].watch(uri, tell, task_status=task_status)
 
     async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
         """Return what may complete an argument of a prompt or a template.

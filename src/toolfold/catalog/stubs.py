@@ -19,9 +19,8 @@ from toolfold.catalog.binding import (
     wrapped_result,
 )
 from toolfold.catalog.names import words
-from toolfold.catalog.shared_schemas import SharedSchemas
 from toolfold.catalog.textrules import OPEN, unwrapped_property
-from toolfold.catalog.tool import Returned, Tool
+from toolfold.catalog.tool import Returned, SharedSchemas, Tool
 from toolfold.jsontypes import Json, JsonObject
 
 _HEADER = """\
@@ -49,8 +48,11 @@ _MAX_CALL_CHARS = 110
 _MAX_BRIEF_CHARS = 183
 _MAX_SENTENCE_CHARS = 100
 _MAX_NAMED_CHARS = 40
+_MAX_RESULT_CHARS = 48
 _MAX_SHOWN_KEYS = 4
 _MAX_SHOWN_DEFAULT_CHARS = 16
+_EMPTY_DEFAULTS = frozenset({"None", "[]", "{}"})
+_PLAIN_TYPES = frozenset({"bool", "float", "int", "str"})  # which a default shows by itself
 _MAX_SUMMARY_CHARS = 300
 _MAX_NOTE_CHARS = 90
 _MAX_DEFAULT_CHARS = 30
@@ -89,12 +91,12 @@ def signature(tool: Tool) -> str:
 def brief(tool: Tool, *, returns: str | None = None) -> str:
     """Return a typed signature and the first sentence of the description, both shortened.
 
-    `git.git_log(repo_path: str, *, max_count: int = 10) -> str: Shows the log.` Parameters that are
-    filled in are left out. Objects of few keys show them: `list[{name, kind?}]`.
+    `git.git_log(max_count=10, author?: str) -> str: Shows the log.` Parameters that are filled in
+    are left out. Objects of few keys show them: `list[{name, kind?}]`.
     """
     result = returns or short_result(tool)
-    is_shown = result is not None and len(result) <= _MAX_NAMED_CHARS
-    call = _short_call(tool) + (f" -> {result}" if is_shown else "")
+    is_shown = result is not None and len(result) <= _MAX_RESULT_CHARS
+    call = short_call(tool, tool.path) + (f" -> {result}" if is_shown else "")
     said = sentence(tool, max_chars=min(_MAX_BRIEF_CHARS - len(call), _MAX_SENTENCE_CHARS))
     return f"{call}: {said}" if said else call
 
@@ -111,50 +113,56 @@ def short_result(tool: Tool) -> str | None:
     return _short_type(declared, "Result", _Types(schema, _Classes(), is_loose=True))
 
 
-def _short_call(tool: Tool) -> str:
-    parameters = parameters_of(tool)
+def short_call(tool: Tool, name: str) -> str:
+    """Write the call of a tool under a name, with types: `git_log(max_count=10, author?: str)`."""
     types = _Types(tool.listed.input_schema, _Classes(), is_loose=True)
-    shown = [each for each in parameters.listed[:_MAX_PARAMETERS] if each.default is None]
-    by_position = [each for each in shown if each.name in parameters.positional]
-    by_name = [each for each in shown if each.name not in parameters.positional]
+    listed = parameters_of(tool).listed[:_MAX_PARAMETERS]
     texts: list[str] = []
     room = _MAX_CALL_CHARS - len(tool.path)
-    for each in (*by_position, *([None] if by_name else []), *by_name):
-        text = "*" if each is None else _short_parameter(each, types)
+    for each in listed:
+        if each.default is not None:
+            continue
+        text = _short_parameter(each, types)
         if len(", ".join([*texts, text])) > room:
             texts.append("…")
             break
         texts.append(text)
-    return f"{tool.path}({', '.join(texts)})"
+    return f"{name}({', '.join(texts)})"
 
 
 def _short_parameter(parameter: Parameter, types: "_Types") -> str:
+    """Write one parameter: `path: str`, `limit=10`, `mode: 'a'|'b' = 'a'`, `since?: str`."""
     type_ = _short_type(parameter.schema, parameter.name, types)
-    named = _named_values(_said(parameter.schema)) if type_ == "str" else None
-    text = f"{parameter.identifier}: {named or type_}"
-    return text if parameter.required else f"{text} = {_short_default(parameter.schema, type_)}"
+    named = (_named_values(_said(parameter.schema)) if type_ == "str" else None) or type_
+    if parameter.required:
+        return f"{parameter.identifier}: {named}"
+    default = _short_default(parameter.schema, type_)
+    if default is None:
+        return f"{parameter.identifier}?: {named}"
+    is_plain = named in _PLAIN_TYPES
+    return f"{parameter.identifier}{'=' if is_plain else f': {named} = '}{default}"
 
 
-def _short_default(schema: Json, type_: str) -> str:
-    """Return the default that a schema or its description states, if it is short; else None."""
+def _short_default(schema: Json, type_: str) -> str | None:
+    """Return the default that a schema or its description states, if it is short."""
     if not isinstance(schema, dict):
-        return "None"
+        return None
     if "default" in schema:
         written = repr(schema["default"])
         is_shown = len(written) <= _MAX_SHOWN_DEFAULT_CHARS and written.isprintable()
-        return written if is_shown else "None"
+        return written if is_shown and written not in _EMPTY_DEFAULTS else None
     found = _SAID_DEFAULT.search(_said(schema))
-    return _written_default(found["value"], type_) if found else "None"
+    return _written_default(found["value"], type_) if found else None
 
 
-def _written_default(said: str, type_: str) -> str:
+def _written_default(said: str, type_: str) -> str | None:
     """Write a default that a description names as Python does, if it is of the type declared."""
     if said.lower() in {"true", "false"}:
-        return said.capitalize() if type_ == "bool" else "None"
+        return said.capitalize() if type_ == "bool" else None
     if said[0] in "'\"":
         is_shown = type_ == "str" and len(said) <= _MAX_SHOWN_DEFAULT_CHARS
-        return repr(said[1:-1]) if is_shown else "None"
-    return said if type_ == "float" or (type_ == "int" and "." not in said) else "None"
+        return repr(said[1:-1]) if is_shown else None
+    return said if type_ == "float" or (type_ == "int" and "." not in said) else None
 
 
 def _said(schema: Json) -> str:
@@ -198,25 +206,27 @@ def _shown_keys(schema: Json, root: JsonObject) -> str | None:
     required = whole.get("required")
     needed = required if isinstance(required, list) else list(properties)
     text = f"{{{', '.join(key if key in needed else f'{key}?' for key in properties)}}}"
-    return text if len(text) <= _MAX_NAMED_CHARS else None
+    return text if len(text) <= _MAX_RESULT_CHARS else None
 
 
 def sentence(tool: Tool, *, max_chars: int = _MAX_SENTENCE_CHARS) -> str:
     """Return the first sentence of the description, shortened."""
-    return _shortened(_first_sentence(tool.listed.description), max_chars)
+    return cut(_first_sentence(tool.listed.description), max_chars)
 
 
-def render_stub(tool: Tool, *, observed: str | None = None) -> str:
+def render_stub(tool: Tool, *, observed: str | None = None, returns: str | None = None) -> str:
     """Return `tool` as a documented function after the types it needs, for a model to read.
 
     The text is valid Python. Descriptions are shortened. `observed` says what is known of its
-    answers beyond what the server declares.
+    answers beyond what the server declares, and `returns` the plain type that they have.
     """
     classes = _Classes()
-    call = _arguments(parameters_of(tool), _Types(tool.listed.input_schema, classes))
+    types = _Types(tool.listed.input_schema, classes, shows_defaults=True)
+    call = _arguments(parameters_of(tool), types)
     result = classes.written(_result(tool, classes))
+    result = returns or result if result == "Any" else result
     classes.declare_shared(max_chars=_MAX_SHARED_CHARS)
-    seen = f"  # {_shortened(observed, _MAX_OBSERVED_CHARS)}" if observed else ""
+    seen = f"  # {cut(observed, _MAX_OBSERVED_CHARS)}" if observed else ""
     head = f"def {tool.function}({call}) -> {result}:{seen}\n"
     return "".join([*classes.sources, head, _docs(tool)])
 
@@ -293,7 +303,15 @@ def _argument(parameter: Parameter, types: "_Types") -> str:
         return f"{parameter.identifier}: {types.classes.written(union)} = {parameter.default!r}"
     if parameter.required:
         return f"{parameter.identifier}: {types.classes.written(union)}"
+    if types.shows_defaults and (default := _stub_default(parameter.schema, types)):
+        return f"{parameter.identifier}: {types.classes.written(union)} = {default}"
     return f"{parameter.identifier}: {types.classes.written(union | {'None': None})} = None"
+
+
+def _stub_default(schema: Json, types: "_Types") -> str | None:
+    """Return the default of a parameter as the line of the tool in a listing shows it."""
+    plain = _Types(types.root, _Classes(), is_loose=True)
+    return _short_default(schema, _short_type(schema, "", plain))
 
 
 def _result(tool: Tool, classes: "_Classes") -> _Union:
@@ -396,6 +414,7 @@ class _Types:
     root: JsonObject
     classes: _Classes
     is_loose: bool = False
+    shows_defaults: bool = False
     schemas_left: int = _MAX_SCHEMAS
     # By identity of the schema, which is kept so that its identity stays its own.
     named: dict[int, tuple[Json, str]] = field(default_factory=dict)
@@ -532,7 +551,7 @@ def _docs(tool: Tool) -> str:
         for each in parameters_of(tool).listed[:_MAX_PARAMETERS]
         if (note := _note(each, root, said.get(each.name, "")))
     ]
-    summary = _shortened(text, _MAX_SUMMARY_CHARS)
+    summary = cut(text, _MAX_SUMMARY_CHARS)
     if not notes:
         return f'    """{_quoted(summary)}"""\n' if summary else "    ...\n"
     return f'    """{_quoted(summary)}\n\n{_quoted("".join(notes))}    """\n'
@@ -554,10 +573,11 @@ def _note(parameter: Parameter, root: JsonObject, said: str) -> str:
     schemas = [each for each in (parameter.schema, resolved) if isinstance(each, dict)]
     texts = [text for each in schemas if isinstance(text := each.get("description"), str)]
     sentence = _first_sentence(_OPTIONAL.sub("", texts[0] if texts else said))
-    note = _shortened(sentence, _MAX_NOTE_CHARS).rstrip(".")
+    note = cut(sentence, _MAX_NOTE_CHARS).rstrip(".")
     default = next((each["default"] for each in schemas if "default" in each), None)
     is_plain = isinstance(default, str | int | float) and default not in ("", False)
-    shown = _shortened(repr(default), _MAX_DEFAULT_CHARS) if is_plain else ""
+    is_plain = is_plain and len(repr(default)) > _MAX_SHOWN_DEFAULT_CHARS  # else it is shown above
+    shown = cut(repr(default), _MAX_DEFAULT_CHARS) if is_plain else ""
     return f"{note} (default {shown})".lstrip() if shown and "default" not in note.lower() else note
 
 
@@ -565,7 +585,7 @@ def _first_sentence(text: str) -> str:
     return _SENTENCE_END.split(text[:_MAX_READ_CHARS].strip(), maxsplit=1)[0]
 
 
-def _shortened(text: str, max_chars: int) -> str:
+def cut(text: str, max_chars: int) -> str:
     """Put `text` on one line of printable characters, cut after a sentence or else a word."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     if len(line) <= max_chars:

@@ -1,32 +1,44 @@
 """How one MCP server is reached, and what can be said of it when it is not."""
 
 import os
+import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import httpx2
+import mcp_types as types
+from mcp import MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import ValidationError
 
-from toolfold.catalog.bodies import AS_IT_IS, fold_body
 from toolfold.catalog.large import TOO_LONG, LargeParts
-from toolfold.catalog.messagelines import LineSplitter
-from toolfold.catalog.sse import sse_streams
-from toolfold.catalog.stdio import stdio_streams
+from toolfold.catalog.messagelines import AS_IT_IS, LineSplitter, fold_body, sse_streams
+from toolfold.catalog.sanitize import clean_message, plain
+from toolfold.catalog.secrets import FilledServer, RedactedBody, RedactedLog, Redactor
+from toolfold.catalog.stdio import ProgramCalls, stdio_streams
+from toolfold.config.harmless import address, program_path
 from toolfold.config.servers import ServerConfig
-from toolfold.storage.files import make_private
+from toolfold.storage.files import BEFORE, CRASH, keep_log, make_private
 
 _OVERLOADED = frozenset({429, 503})
 _DEFAULT_RETRY_AFTER_S = 1.0
 _MAX_RETRY_AFTER_S = 60.0
 _LAST_WORDS_CHARS = 400
+_READ_BACK_CHARS = 10_000
+_ERROR_LINE = re.compile(r"\s*(Uncaught )?[\w.]{0,100}(Error|Exception)( \[\w+\])?: \S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +61,7 @@ class Transport:
 
     def __init__(
         self,
-        config: ServerConfig,
+        server: FilledServer,
         start: ServerStart,
         log_file: Path,
         on_end: Callable[[], None],
@@ -57,7 +69,8 @@ class Transport:
         *,
         parts: LargeParts,
     ) -> None:
-        self._config = config
+        self._config = server.config
+        self._redactor = server.redactor
         self._parts = parts
         self._auth = auth
         self._start = start
@@ -70,15 +83,30 @@ class Transport:
         """Monotonic time before which an overloaded server asked not to be called."""
         self.refused_status: int | None = None
         """The status with which it last refused us, if it has not answered since."""
+        self.left_out: list[str] = []
+        """Which of the tools that it listed are not offered, and why."""
+        self.calls: ProgramCalls | None = None
+        """Calls tools without the SDK's session, where that can be."""
         self.noise: str | None = None
         """The first thing it said on its standard output that is not MCP."""
+        self._has_died = False
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[Any, Any]]:
         """Connect; yield the streams that the SDK's client reads and writes."""
-        async with AsyncExitStack() as stack:
-            read, write = await self._enter(stack)
-            yield _WatchedStream(read, self._on_end), write
+        self._has_died = False
+        try:
+            async with AsyncExitStack() as stack:
+                read, write = await self._enter(stack)
+                self.calls = getattr(read, "calls", None)
+                yield _WatchedStream(read, self._die, self.left_out.extend), write
+        finally:
+            if self._has_died:
+                keep_log(self._log_file, CRASH)
+
+    def _die(self) -> None:
+        self._has_died = True
+        self._on_end()
 
     async def _enter(self, stack: AsyncExitStack) -> tuple[Any, Any]:
         if self._config.transport == "stdio":
@@ -90,10 +118,17 @@ class Transport:
             self._see,
             parts=self._parts,
             on_too_long=self._overflow,
+            redactor=self._redactor,
         )
         return await stack.enter_async_context(streams)
 
-    def _program_streams(self, log: TextIO) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+    def covered(self, words: str) -> str:
+        """Return words about the server without the secrets that it was given."""
+        return words if self._redactor is None else self._redactor.text(words)
+
+    def _program_streams(
+        self, log: TextIO | RedactedLog
+    ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         config = self._config
         program = StdioServerParameters(
             command=config.command,
@@ -103,25 +138,33 @@ class Transport:
             encoding_error_handler="replace",
         )
         if sys.platform == "win32":  # groups of processes are another matter there
-            return stdio_client(program, errlog=log)
+            return stdio_client(program, errlog=cast("TextIO", log))
         sizes = self._parts.sizes
         return stdio_streams(
             program,
             log=log,
-            lines=LineSplitter(sizes.line_bytes, sizes.result_bytes, self._parts.spool),
+            lines=LineSplitter(
+                sizes.line_bytes, sizes.result_bytes, self._parts.spool, self._redactor
+            ),
             fold=self._parts.fold,
             on_too_long=self._overflow,
-            on_gone=self._on_end,
+            on_gone=self._die,
         )
 
-    def _open_log(self) -> TextIO:
+    @contextmanager
+    def _open_log(self) -> Iterator[TextIO | RedactedLog]:
         """Open the log anew, closed to other users: what servers print may be secret."""
         directory = self._log_file.parent
         for each in (directory.parent, directory):
             make_private(each)
-        descriptor = os.open(self._log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        keep_log(self._log_file, BEFORE)
+        # To append, so that it can be cut while the program writes.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        descriptor = os.open(self._log_file, flags, 0o600)
         self._log_file.chmod(0o600)
-        return os.fdopen(descriptor, "w", encoding="utf-8")
+        log = os.fdopen(descriptor, "w", encoding="utf-8")
+        with log if self._redactor is None else RedactedLog(log, self._redactor) as opened:
+            yield opened
 
     def _overflow(self) -> None:
         self.has_overflowed = True
@@ -136,12 +179,30 @@ class Transport:
             self.refused_status = None
 
     def last_words(self) -> str:
-        """Return the end of what the server wrote to its standard error."""
+        """Return of what the server wrote to its standard error the line that names an error.
+
+        Without one, the last lines, whole ones.
+        """
         try:
             text = self._log_file.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
             return ""
-        return text[-_LAST_WORDS_CHARS:]
+        return _telling(plain(text[-_READ_BACK_CHARS:]))
+
+
+def _telling(text: str) -> str:
+    """Return the lines of a log that tell most; see `Transport.last_words`."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    errors = [line.strip() for line in lines if _ERROR_LINE.match(line)]
+    if errors:
+        return errors[-1][:_LAST_WORDS_CHARS]
+    told = ""
+    for line in reversed(lines):
+        longer = f"{line}\n{told}" if told else line[:_LAST_WORDS_CHARS]
+        if len(longer) > _LAST_WORDS_CHARS:
+            break
+        told = longer
+    return told
 
 
 @asynccontextmanager
@@ -152,6 +213,7 @@ async def http_streams(
     *,
     parts: LargeParts,
     on_too_long: Callable[[], None] = lambda: None,
+    redactor: Redactor | None = None,
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Reach a server over HTTP, authorized by `auth`; every response is shown to `see`.
 
@@ -161,6 +223,8 @@ async def http_streams(
     """
 
     async def fold(response: httpx2.Response) -> None:
+        if redactor is not None:
+            response.stream = RedactedBody(response.stream, redactor)
         fold_body(response, parts)
 
     headers = httpx2.Headers(dict(config.headers))
@@ -211,13 +275,16 @@ def retry_after_s(header: str | None, now: float) -> float:
 class _WatchedStream:
     """A read stream that tells when it has ended, so that a death is noticed at once.
 
-    It also mends listings on their way in: the SDK would refuse a whole listing for the sake of one
-    tool whose schema is not an object.
+    It also makes what enters fit to be shown, and says which listed tools are left out. And it
+    writes tasks as the SDK can take them, which knows none.
     """
 
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: Any, on_end: Callable[[], None], leave_out: Callable[[list[str]], None]
+    ) -> None:
         self._stream = stream
         self._on_end = on_end
+        self._leave_out = leave_out
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -231,10 +298,12 @@ class _WatchedStream:
         except StopAsyncIteration:
             self._on_end()
             raise
-        result = getattr(getattr(item, "message", None), "result", None)
-        if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            # Before 2026 a tool's output had to be an object; results had no type of their own.
-            mend_listing(result["tools"], any_output="resultType" in result)
+        message = getattr(item, "message", None)
+        if left_out := clean_message(message):
+            self._leave_out(left_out)
+        result = getattr(message, "result", None)
+        if isinstance(result, dict) and isinstance(result.get("task"), dict):
+            mend_task(result)
         return item
 
     async def __aenter__(self) -> "_WatchedStream":
@@ -250,29 +319,65 @@ class _WatchedStream:
         return bool(await self._stream.__aexit__(kind, error, trace))
 
 
-def mend_listing(tools: list[Any], *, any_output: bool) -> None:
-    """Keep of each schema what a schema of arguments can hold, so that no tool is refused."""
-    for tool in tools:
-        if isinstance(tool, dict):
-            tool["inputSchema"] = _mended(tool.get("inputSchema"))
-            output = tool.get("outputSchema")
-            if not isinstance(output, dict) or not (any_output or output.get("type") == "object"):
-                tool.pop("outputSchema", None)
+def mend_task(result: dict[str, Any]) -> None:
+    """Write a task of 2025-11-25 as the newer protocol does, where the answer to a call may be."""
+    if "content" not in result:
+        result.update(result.pop("task"), content=[])
 
 
-def _mended(schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, dict):
-        return {"type": "object"}
-    mended = {**schema, "type": "object"}
-    if "properties" in mended and not _are_schemas(mended["properties"]):
-        del mended["properties"]
-    required = mended.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        del mended["required"]
-    return mended
+@dataclass(frozen=True, slots=True)
+class ConnectFailure:
+    """What is known of one attempt to connect. Sentences leave out the server's name."""
+
+    config: ServerConfig
+    line: Transport
+    directory: Path
+    connect_timeout_s: float
+
+    def of(self, error: BaseException) -> str | None:
+        """Say what an error means; None for one that speaks for itself."""
+        match leaf := _leaf(error):
+            case TimeoutError():
+                return self.of_silence()
+            case FileNotFoundError() if not self.directory.is_dir():
+                return f"its working directory {self.directory} does not exist."
+            case FileNotFoundError() | PermissionError():
+                command = program_path(self.config.command)
+                return (
+                    f"the command {command!r} was not found or may not be run. "
+                    "Is it installed and on the PATH?"
+                )
+            case MCPError() if self._is_stdio and leaf.code == types.CONNECTION_CLOSED:
+                words = self.line.last_words()
+                return "it ended during the handshake" + (f", saying: {words}" if words else ".")
+            case httpx2.TransportError():
+                return f"{address(self.config.url)} cannot be reached: {leaf}"
+        return None
+
+    def of_silence(self) -> str:
+        """Say what is known of a server that did not answer."""
+        silence = f"it did not answer the handshake within {self.connect_timeout_s:g} s"
+        if self.line.noise:
+            return f"{silence}, and printed what is not MCP: {self.line.noise}"
+        words = self.line.last_words() if self._is_stdio else ""
+        return silence + (f". It said: {words}" if words else ".")
+
+    @property
+    def _is_stdio(self) -> bool:
+        return self.config.transport == "stdio"
 
 
-def _are_schemas(properties: Any) -> bool:
-    return isinstance(properties, dict) and all(
-        isinstance(schema, dict | bool) for schema in properties.values()
-    )
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    error = _leaf(error)
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

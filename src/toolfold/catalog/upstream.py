@@ -12,30 +12,54 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, cast
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskStatus
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolfold.catalog.call_slots import CallSlot, CallSlots
-from toolfold.catalog.connect_failure import ConnectFailure, first_line
 from toolfold.catalog.in_flight import InFlightRequests
 from toolfold.catalog.large import LargeParts, MessageSizes
-from toolfold.catalog.listing import ListingCache, listed_tool
-from toolfold.catalog.login.logins import Logins
-from toolfold.catalog.login.stored import StoredLogin
+from toolfold.catalog.listing import ListingCache, definition_size, listed_tool
+from toolfold.catalog.login.logins import Logins, StoredLogin
 from toolfold.catalog.observed_shapes import ObservedShapes
 from toolfold.catalog.offers import KnownOffers, Offers
+from toolfold.catalog.pace import CallPace
 from toolfold.catalog.questions import Elicitor, Question, Reply
+from toolfold.catalog.sanitize import plain
+from toolfold.catalog.secrets import FilledServer, ServerSecrets
+from toolfold.catalog.tasks import EXTENSION as TASKS
+from toolfold.catalog.tasks import RemoteTask
 from toolfold.catalog.tool import ListedTool
-from toolfold.catalog.transport import ServerStart, Transport, is_too_long
-from toolfold.catalog.upstream_request import AnswerT, UpstreamRequest
+from toolfold.catalog.transport import (
+    ConnectFailure,
+    ServerStart,
+    Transport,
+    first_line,
+    is_too_long,
+)
+from toolfold.catalog.upstream_request import (
+    AnswerT,
+    CallListener,
+    CallSlot,
+    CallSlots,
+    TaskHandle,
+    UpstreamRequest,
+)
+from toolfold.catalog.watches import ResourceWatches, Tell
 from toolfold.config.harmless import address
 from toolfold.config.servers import ServerConfig, config_hash
-from toolfold.errors import StoreError, ToolFailed, UpstreamTimedOut, UpstreamUnavailable
+from toolfold.errors import (
+    ConfigError,
+    StoreError,
+    ToolFailed,
+    UpstreamTimedOut,
+    UpstreamUnavailable,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +67,8 @@ _MAX_BACKOFF_S: Final = 30.0
 _REFUSED_BACKOFF_S: Final = 2.0  # whoever has just logged in should not have to wait
 _ATTEMPTS: Final = 4
 _MAX_LISTING_PAGES: Final = 200
+_MAX_LISTED_TOOLS: Final = 20_000
+_MAX_LISTING_CHARS: Final = 64_000_000
 _CHANGES: Final = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
@@ -64,11 +90,15 @@ class Upstream(Protocol):
     cover_words: Callable[[str], str]
     """Takes out of what it says of a failure what no model may see."""
     listeners: list[Callable[[], None]]
-    """Told whenever its tools have changed."""
+    """Told whenever what it offers has changed."""
     on_connected: Callable[[], None]
     fault: str | None
     """Why it cannot be used right now, as a sentence without its name."""
+    left_out: tuple[str, ...]
+    """Which of its tools are not offered, and why."""
     protocol: str | None
+    connections: int
+    """How often a connection to it was begun."""
     shapes: ObservedShapes
     """What its tools were seen to return."""
     parts: LargeParts
@@ -106,8 +136,19 @@ class Upstream(Protocol):
         *,
         on_wait: OnWait = ...,
         ask: Elicitor | None = None,
+        listener: CallListener | None = None,
     ) -> AnswerT:
         """Make a request of it, and return the answer."""
+
+    async def watch(self, uri: str, tell: Tell, *, task_status: TaskStatus[None] = ...) -> None:
+        """Have `tell` called whenever a resource may have changed, until cancelled.
+
+        Raises:
+            UpstreamError: That cannot be; no more once it has begun.
+        """
+
+    def restart(self) -> None:
+        """End the connection, if there is one; what wants it next makes another at once."""
 
     async def serve(self) -> None:
         """Own its connections until cancelled."""
@@ -118,6 +159,9 @@ class McpUpstream:
 
     cover_words: Callable[[str], str] = staticmethod(str)
     """Takes out of what it says of a failure what no model may see."""
+    left_out: tuple[str, ...] = ()
+    """Which of the tools that it listed are not offered, and why."""
+    connections = 0
 
     def __init__(  # noqa: PLR0913  # the composition root hands it every part
         self,
@@ -129,10 +173,13 @@ class McpUpstream:
         log_file: Path,
         connect_timeout_s: float,
         sizes: MessageSizes,
+        task_s: float,
+        secrets: ServerSecrets,
     ) -> None:
-        self.config = config
+        self.config, self._secrets = config, secrets
+        self._task_s, self._slots = task_s, CallPace(config.name, config.rate_per_s)
         self.listeners: list[Callable[[], None]] = []
-        """Told whenever its tools have changed."""
+        """Told whenever what it offers has changed."""
         self.on_connected: Callable[[], None] = lambda: None
         self.fault: str | None = None
         """Why it cannot be used right now, as a sentence without the server's name."""
@@ -147,26 +194,29 @@ class McpUpstream:
         self._login = StoredLogin(config, logins) if config.may_log_in else None
         self._new_line = partial(
             Transport,
-            config,
-            start,
-            log_file,
-            self._lose,
-            self._login,
+            start=start,
+            log_file=log_file,
+            on_end=self._lose,
+            auth=self._login,
             parts=self.parts,
         )
-        self._line = self._new_line()
+        self._line = self._new_line(FilledServer(config, None))
         self._connect_timeout_s = connect_timeout_s
         self._state: Literal["idle", "connecting", "online", "closing"] = "idle"
         self._client: Client | None = None
         self._wanted, self._settled = anyio.Event(), anyio.Event()
         self._lost, self._relist = anyio.Event(), anyio.Event()
-        self._failures = 0
-        self._retry_at = self._next_slot = 0.0
+        self._failures, self._retry_at = 0, 0.0
         self._listing = cache.load(self._hash)
         self._offers = KnownOffers(cache.sibling("offers", self._hash))
-        self._in_flight = InFlightRequests(config.name, config.timeout_s)
-        self._is_fresh = False
-        self._listed = anyio.Event()
+        self._in_flight = InFlightRequests(config.name, config.timeout_s, task_s=task_s)
+        self._watches = ResourceWatches(
+            config.name,
+            connect=self._connected_until,
+            request=self.run,
+            timeout_s=connect_timeout_s,
+        )
+        self._is_fresh, self._listed = False, anyio.Event()
         self._turns = CallSlots(
             concurrency=config.concurrency, serialize_writes=config.serialize_writes
         )
@@ -235,8 +285,11 @@ class McpUpstream:
         *,
         on_wait: OnWait = lambda _why, _seconds: None,
         ask: Elicitor | None = None,
+        listener: CallListener | None = None,
     ) -> AnswerT:
         """Call a tool, read a resource, get a prompt: return the answer, whatever it says.
+
+        Where the server makes a task of it, this waits for its end, and lets others have the turn.
 
         Calls of tools not marked read-only go one at a time. A call is repeated only when the
         server refused it for now or was lost, and only if the tool is read-only or idempotent.
@@ -251,15 +304,63 @@ class McpUpstream:
         """
         async with self._turns.take(is_write=request.is_write) as turn:
             asking = None if ask is None else _yielding(turn, ask)
-            for _ in range(_ATTEMPTS - 1):
-                await self._pace(on_wait)
-                try:
-                    return await self._send(request, asking)
-                except _Interrupted:
-                    if not request.may_repeat:
-                        raise
+            answer = await self._repeated(request, asking, listener, on_wait)
+            if not isinstance(answer, TaskHandle):
+                return answer
+            async with turn.yielded():
+                result: Any = await self._ended(answer, request, ask, listener, on_wait)
+            return cast("AnswerT", result)
+
+    async def _ended(
+        self,
+        handle: TaskHandle,
+        request: UpstreamRequest[Any],
+        ask: Elicitor | None,
+        listener: CallListener | None,
+        on_wait: OnWait,
+    ) -> types.CallToolResult:
+        """Return the result of a task when it has ended."""
+        task = RemoteTask(
+            handle,
+            server=self.name,
+            tool=request.name,
+            send=lambda each: self._repeated(each, ask, None, on_wait),
+            listener=listener,
+            answer=lambda questions: self._in_flight.replies(questions, ask),
+        )
+        is_modern = self.protocol in MODERN_PROTOCOL_VERSIONS
+        return await task.result(is_modern=is_modern, limit_s=self._task_s)
+
+    async def _repeated(
+        self,
+        request: UpstreamRequest[AnswerT],
+        ask: Elicitor | None,
+        listener: CallListener | None,
+        on_wait: OnWait,
+    ) -> AnswerT | TaskHandle:
+        """Send a request, and again where that cannot do anything twice."""
+        for _ in range(_ATTEMPTS - 1):
             await self._pace(on_wait)
-            return await self._send(request, asking)
+            try:
+                return await self._send(request, ask, listener)
+            except _Interrupted:
+                if not request.may_repeat:
+                    raise
+        await self._pace(on_wait)
+        return await self._send(request, ask, listener)
+
+    async def watch(
+        self, uri: str, tell: Tell, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """See `Upstream`."""
+        await self._watches.watch(uri, tell, task_status)
+
+    def restart(self) -> None:
+        """See `Upstream`."""
+        self._failures, self._retry_at = 0, 0.0
+        self._is_fresh = False
+        self._secrets.forget()
+        self._lose()
 
     async def serve(self) -> None:
         """Own the connection until cancelled: open it when wanted, close it when lost."""
@@ -267,29 +368,26 @@ class McpUpstream:
             await self._wanted.wait()
             self._wanted = anyio.Event()
             self._state = "connecting"
+            self.connections += 1
             fault = await self._hold_connection()
             self._go_offline(fault)
 
     async def _pace(self, on_wait: OnWait) -> None:
-        """Wait as long as the server, or the configured rate, asks for."""
-        now = time.monotonic()
-        if (busy_s := self._line.busy_until - now) > 0:
-            on_wait(f"{self.name} asked to wait", busy_s)
-            await anyio.sleep(busy_s)
-        if self.config.rate_per_s:
-            now = time.monotonic()
-            slot = max(self._next_slot, now)
-            self._next_slot = slot + 1 / self.config.rate_per_s
-            if slot > now:
-                on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
-                await anyio.sleep(slot - now)
+        await self._slots.wait(on_wait, busy_until=self._line.busy_until)
 
-    async def _send(self, request: UpstreamRequest[AnswerT], ask: Elicitor | None) -> AnswerT:
+    async def _send(
+        self,
+        request: UpstreamRequest[AnswerT],
+        ask: Elicitor | None,
+        listener: CallListener | None,
+    ) -> AnswerT | TaskHandle:
         client = await self._connected()
         try:
             # Not `call_tool`: that validates every answer against the output schema, which the
             # server has done, at a tenth of the time of a call.
-            return await self._in_flight.exchange(client, request, ask)
+            is_plain = self.protocol not in MODERN_PROTOCOL_VERSIONS and not request.may_be_task
+            calls = self._line.calls if is_plain else None
+            return await self._in_flight.exchange(client, request, ask, listener, calls)
         except MCPError as error:
             raise self._translated(error, request.name) from error
         except ValidationError as error:
@@ -320,8 +418,10 @@ class McpUpstream:
                 "The server is started again with the next call."
             )
         if refusal := self._refusal():
+            if self._secrets.forget():
+                self._lose()  # what a command or a file gives may be another one by now
             return self._unavailable(refusal)
-        return ToolFailed(f"{self.name}: {name} failed: {error.message}")
+        return ToolFailed(f"{self.name}: {name} failed: {self._line.covered(error.message)}")
 
     def _too_long(self, name: str, consequence: str) -> ToolFailed:
         most = self._line.max_message_bytes
@@ -344,13 +444,21 @@ class McpUpstream:
                 raise self._unavailable(self.fault)
         return self._client
 
+    async def _connected_until(self) -> tuple[Client, anyio.Event]:
+        """Return the live client, and what is set when it is lost."""
+        return await self._connected(), self._lost
+
     def _unavailable(self, fault: str) -> UpstreamUnavailable:
         return UpstreamUnavailable(f"The server {self.name!r} cannot be used: {fault}")
 
     async def _hold_connection(self) -> str | None:
         """Connect and stay until the connection is lost. Return the fault, if it never stood."""
         self._lost = anyio.Event()
-        self._line = line = self._new_line()
+        try:
+            server = await self._secrets.filled()
+        except ConfigError as error:
+            return str(error)
+        self._line = line = self._new_line(server)
         deadline = anyio.current_time() + self._connect_timeout_s
         try:
             with anyio.CancelScope(deadline=deadline) as handshake:
@@ -359,6 +467,9 @@ class McpUpstream:
                     cache=None,
                     message_handler=self._on_message,
                     elicitation_callback=self._in_flight.on_elicitation,
+                    logging_callback=self._in_flight.on_log,
+                    log_level="info",
+                    extensions=[advertise(TASKS)],
                 ) as client:
                     handshake.deadline = math.inf
                     self._go_online(client)
@@ -367,7 +478,7 @@ class McpUpstream:
                         await self._lost.wait()
                         tasks.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001  # the loop of a background task
-            _log.info("%s: %r", self.name, error)
+            _log.info("%s: %s", self.name, line.covered(repr(error)))
             return self._describe(error) if self._state == "connecting" else None
         if handshake.cancelled_caught:
             return self._describe(TimeoutError())
@@ -396,7 +507,9 @@ class McpUpstream:
         self._is_fresh = False
         if fault:
             self._failures += 1
-            longest = _REFUSED_BACKOFF_S if self._refusal() else _MAX_BACKOFF_S
+            is_for_user = self._refusal() or self.config.missing
+            longest = _REFUSED_BACKOFF_S if is_for_user else _MAX_BACKOFF_S
+            self._secrets.forget()
             backoff = min(2.0 ** (self._failures - 1), longest)
             self._retry_at = time.monotonic() + backoff
             self.fault = fault
@@ -407,8 +520,10 @@ class McpUpstream:
     async def _on_message(self, message: object) -> None:
         if isinstance(message, _CHANGES):
             self._relist.set()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            self._watches.note(str(message.params.uri))
         elif isinstance(message, Exception) and self._line.noise is None:
-            self._line.noise = str(message)[:200]
+            self._line.noise = plain(self._line.covered(str(message))[:200])
 
     async def _keep_listing(self, client: Client) -> None:
         """List on connecting, and again whenever the server says that a list changed."""
@@ -419,7 +534,8 @@ class McpUpstream:
                 await self._relist.wait()
                 self._relist = anyio.Event()
                 await self._list(client)
-                await self._offers.learn(client, timeout_s=self._connect_timeout_s)
+                if await self._offers.learn(client, timeout_s=self._connect_timeout_s):
+                    self._tell()
 
     async def _subscribe(self, client: Client) -> None:
         """Ask to be told of changes, where the protocol wants that; `_hear` is told of them."""
@@ -438,20 +554,35 @@ class McpUpstream:
                     self._relist.set()
 
     async def _list(self, client: Client) -> None:
+        self._line.left_out.clear()
         try:
-            tools = tuple([tool async for tool in _pages(client)])
-        except (MCPError, ValidationError, RuntimeError) as error:
-            unusable = f"its list of tools is not usable: {first_line(error)}"
-            self.fault = self._refusal() or self.cover_words(unusable)
+            with anyio.fail_after(self._connect_timeout_s):
+                tools = tuple([tool async for tool in _pages(client)])
+        except (MCPError, ValidationError, RuntimeError, TimeoutError) as error:
+            self.fault = self._refusal() or self._covered(self._unusable(error))
         else:
             self._is_fresh = True
             self.fault = None
+            self.left_out = tuple(dict.fromkeys(self._line.left_out))
             if tools != self._listing:
                 self._listing = tools
                 self._save(tools)
-                for tell in list(self.listeners):
-                    tell()
+                self._tell()
         self._announce_listing()
+
+    def _tell(self) -> None:
+        for tell in list(self.listeners):
+            tell()
+
+    def _unusable(self, error: Exception) -> str:
+        """Say why what it listed cannot be used."""
+        what = first_line(error)
+        if isinstance(error, TimeoutError):
+            what = f"it did not come within {self._connect_timeout_s:g} s"
+            what += f", and this is not MCP: {self._line.noise}" if self._line.noise else ""
+        elif isinstance(error, MCPError) and is_too_long(error.message):
+            what = f"one page has more than {self.parts.sizes.message_bytes:,} bytes"
+        return f"its list of tools is not usable: {what}"
 
     def _save(self, tools: tuple[ListedTool, ...]) -> None:
         try:
@@ -466,7 +597,10 @@ class McpUpstream:
     def _describe(self, error: BaseException) -> str:
         directory = self.config.cwd or self._start.directory
         trouble = ConnectFailure(self.config, self._line, directory, self._connect_timeout_s)
-        return self.cover_words(trouble.of(error) or self._refusal() or first_line(error))
+        return self._covered(plain(trouble.of(error) or self._refusal() or first_line(error)))
+
+    def _covered(self, words: str) -> str:
+        return self.cover_words(self._line.covered(words))
 
     def _refusal(self) -> str | None:
         """Say why the server refuses us and what to do, if its last answer was a refusal."""
@@ -492,11 +626,19 @@ def _yielding(turn: CallSlot, ask: Elicitor) -> Elicitor:
 
 async def _pages(client: Client) -> AsyncIterator[ListedTool]:
     cursor: str | None = None
+    count = chars = 0
     for _ in range(_MAX_LISTING_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
-            yield listed_tool(tool)
+            listed = listed_tool(tool)
+            count, chars = count + 1, chars + definition_size(listed)
+            if count > _MAX_LISTED_TOOLS or chars > _MAX_LISTING_CHARS:
+                raise RuntimeError(
+                    f"it has more than {_MAX_LISTED_TOOLS:,} tools or {_MAX_LISTING_CHARS:,} "
+                    "characters"
+                )
+            yield listed
         cursor = page.next_cursor
         if not cursor:
             return
-    raise RuntimeError(f"its list of tools has more than {_MAX_LISTING_PAGES} pages")
+    raise RuntimeError(f"it has more than {_MAX_LISTING_PAGES} pages")

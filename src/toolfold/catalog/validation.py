@@ -6,7 +6,7 @@ cannot be read refuses nothing: the upstream decides.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio.to_thread
 from jsonschema import Draft202012Validator, ValidationError, validators
@@ -17,8 +17,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from toolfold.catalog.tool import Tool
-from toolfold.config.faults import shown
-from toolfold.errors import BadCall
+from toolfold.errors import BadCall, shown
 from toolfold.jsontypes import Json, JsonObject
 
 _MAX_STEPS: Final = 200_000
@@ -28,6 +27,21 @@ _MAX_COMPILED: Final = 5_000
 _MAX_UNIQUE: Final = 200
 _SHOWN_CHARS: Final = 200
 _ANYTHING: Final = frozenset({"type", "properties", "required", "description", "title", "$schema"})
+
+_SAYS_NOTHING: Final = frozenset({"description", "title", "default", "examples", "$schema"})
+_OF_OBJECTS: Final = frozenset({"properties", "required", "additionalProperties"})
+_PLAIN: Final[dict[str, core_schema.CoreSchema]] = {
+    "string": core_schema.str_schema(strict=True),
+    "integer": core_schema.int_schema(strict=True),
+    "number": core_schema.union_schema(
+        [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True)]
+    ),
+    "boolean": core_schema.bool_schema(strict=True),
+    "null": core_schema.none_schema(),
+    "array": core_schema.list_schema(strict=True),
+}
+_MAX_PLAIN_DEPTH: Final = 12
+_MAX_PLAIN_NAMES: Final = 200
 
 Check = Callable[[JsonObject], "ValidationError | None"]
 
@@ -90,8 +104,11 @@ def _compile(schema: JsonObject) -> Check | None:
     except Exception:  # noqa: BLE001  # whatever an upstream wrote there
         return None
     validator = kind(schema, registry=Registry())
+    fits_surely = _fits_surely(schema)
 
     def check(arguments: JsonObject) -> ValidationError | None:
+        if fits_surely(arguments):
+            return None
         steps.left = _MAX_STEPS
         try:
             fault: ValidationError | None = best_match(validator.iter_errors(arguments))
@@ -100,6 +117,57 @@ def _compile(schema: JsonObject) -> Check | None:
         return fault
 
     return check
+
+
+def _fits_surely(schema: JsonObject) -> Callable[[JsonObject], bool]:
+    """Return what knows of most arguments in no time that they fit a plain schema.
+
+    Of others it says no, and so of all where a schema says more than it knows: the whole check has
+    the last word.
+    """
+    try:
+        return SchemaValidator(_strict(schema, 0)).isinstance_python
+    except (_TooMuch, SchemaError, RecursionError):
+        return lambda _arguments: False
+
+
+def _strict(schema: Any, depth: int) -> core_schema.CoreSchema:
+    """Return a schema that takes nothing which the other would not. Raises _TooMuch without one."""
+    if schema is True or schema == {}:
+        return core_schema.any_schema()
+    if not isinstance(schema, dict) or depth > _MAX_PLAIN_DEPTH:
+        raise _TooMuch
+    match {key: value for key, value in schema.items() if key not in _SAYS_NOTHING}:
+        case {"type": str() as kind, **rest} if not rest and kind in _PLAIN:
+            return _PLAIN[kind]
+        case {"type": "string", "enum": [*choices], **rest} if not rest and choices:
+            return core_schema.literal_schema([each for each in choices if type(each) is str])
+        case {"type": "array", "items": items, **rest} if not rest:
+            return core_schema.list_schema(_strict(items, depth + 1), strict=True)
+        case {"type": "object", **rest} if rest.keys() <= _OF_OBJECTS:
+            return _strict_object(rest, depth)
+        case {"anyOf": [*kinds], **rest} if not rest and kinds:
+            return core_schema.union_schema([_strict(each, depth + 1) for each in kinds])
+    raise _TooMuch
+
+
+def _strict_object(schema: dict[str, Any], depth: int) -> core_schema.CoreSchema:
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    others = schema.get("additionalProperties", True)
+    if not isinstance(properties, dict) or len(properties) > _MAX_PLAIN_NAMES:
+        raise _TooMuch
+    if not isinstance(required, list) or not isinstance(others, bool):
+        raise _TooMuch
+    if not others and not set(required) <= properties.keys():
+        raise _TooMuch
+    fields = {
+        name: core_schema.typed_dict_field(
+            _strict(properties.get(name, True), depth + 1), required=name in required
+        )
+        for name in [*properties, *required]
+    }
+    behaviour: Literal["allow", "forbid"] = "allow" if others else "forbid"
+    return core_schema.typed_dict_schema(fields, strict=True, extra_behavior=behaviour)
 
 
 class _Steps:

@@ -2,17 +2,146 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from toolfold.client.connection import RestConnection, failure_of
-from toolfold.client.values import Discovery, RunLine, RunResult, ToolInfo, ToolLine, ToolPage
 from toolfold.client.verbs import VerbMethods
-from toolfold.errors import RequestFailed
-from toolfold.jsontypes import Json, typed
-from toolfold.memory.events.models import CompactEvent
-from toolfold.memory.models import CompactMemory, ExplainedMemory
+from toolfold.errors import RequestFailed, ToolfoldError
+from toolfold.jsontypes import Json, JsonObject, typed
+from toolfold.memory.models import CompactEvent, CompactMemory, ExplainedMemory
+
+
+class ToolLine(NamedTuple):
+    """A tool in one line; `get_tool(name)` says how to call it."""
+
+    name: str
+    description: str
+    category: str = ""
+
+
+class Category(NamedTuple):
+    """Tools that belong together."""
+
+    description: str
+    count: int  # type: ignore[assignment]  # hides the method of tuples
+    tools: tuple[ToolLine, ...]
+    """A few of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What there is."""
+
+    categories: dict[str, Category]
+    total_tools: int
+    next_offset: int | None
+
+
+class ToolPage(NamedTuple):
+    """Some of many tools."""
+
+    tools: tuple[ToolLine, ...]
+    total: int
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterInfo:
+    """One parameter of a tool."""
+
+    name: str
+    type: str
+    required: bool
+    description: str = ""
+    default: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInfo:
+    """How to call a tool."""
+
+    name: str
+    category: str
+    description: str
+    call: str
+    parameters: tuple[ParameterInfo, ...]
+    takes_others: bool
+    returns: str
+    example: JsonObject
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+
+class ToolCount(NamedTuple):
+    """How often a run called a tool."""
+
+    tool: str
+    completed: int
+    failed: int
+    unknown: int
+
+
+class RunFault(NamedTuple):
+    """Why a run did not reach its end."""
+
+    kind: str
+    message: str
+    line: int | None
+
+
+class Image(NamedTuple):
+    """An image that the code showed."""
+
+    mime_type: str
+    base64: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What came of a run. `text` is what a model is to read."""
+
+    run_id: str
+    success: bool
+    text: str
+    output: str
+    value: Json
+    error: RunFault | None
+    calls: tuple[ToolCount, ...]
+    waits: tuple[str, ...]
+    images: tuple[Image, ...] = ()
+    times: dict[str, float] = field(default_factory=dict)
+    session: str = ""
+    """Whose variables were kept, if any were."""
+
+
+class RunLine(NamedTuple):
+    """A run in one line."""
+
+    id: str
+    kind: str
+    """`code`, `rehearsal` for a dry run, or what else was written down as one."""
+    began_at: float
+    client: str
+    project: str
+    code: str
+    call_count: int
+    state: str
+    """`running`, `waiting`, `done`, `failed`, `invalid`, `denied`, `cancelled` or `lost`."""
+    failure: str | None
+    is_ended: bool
+    took_s: float | None = None
+    """Null until it has ended."""
+    calling: tuple[str, ...] = ()
+    """The tools whose calls are under way."""
+    progress: JsonObject | None = None
+    """How far it says it is: `done`, `total` and `note`."""
+
+
+__all__ = ["DEFAULT_URL", "Client", "ToolfoldError"]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 
@@ -31,8 +160,8 @@ class Client(VerbMethods):
             print(client.discover_tools().categories)
 
     Other machines need a `key`. What is safe to repeat is tried again up to `retries` times.
-    Every method raises a `ToolfoldError`: `NotFound`, `BadInput`, `ToolFailed` and so on as they
-    were raised there, `RequestFailed` where there is no answer.
+    Every method raises a `toolfold.ToolfoldError`; `toolfold.errors` has its kinds: `NotFound`,
+    `BadInput`, `ToolFailed` as they were raised there, `RequestFailed` where there is no answer.
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import random
 import selectors
 import threading
@@ -9,24 +10,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
-from typing import Any, Final
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from toolfold.errors import BadInput, RequestFailed, ToolfoldError
+from toolfold.errors import BadInput, RequestFailed, ToolfoldError, TooManyRequests
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _FIRST_WAIT_S: Final = 0.1
-_BUSY: Final = frozenset({429, 502, 503})
+_MAX_WAIT_S: Final = 60.0
+_TOO_MANY: Final = 429
+_BUSY: Final = frozenset({_TOO_MANY, 502, 503})
 
 OnEvent = Callable[[str, Any], None]
+
+
+class _Response(NamedTuple):
+    status: int
+    content: bytes
+    retry_after_s: float | None = None
+    """When to come again, where the door says that too much was asked."""
 
 
 class RestConnection:
     """Speaks with one door over one connection, which is opened when needed and kept.
 
-    Any thread may ask; they wait for each other. What is safe to repeat is asked again, after a
-    moment, when the connection breaks or the door is busy. What is not is repeated only while no
-    part of it was sent.
+    Any thread may ask; they wait for each other. What is safe to repeat is asked again when the
+    connection breaks or the door is busy: after a moment, or when the door says, if that is within
+    a minute and the timeout. What is not is repeated only while no part of it was sent.
     """
 
     def __init__(self, url: str, *, key: str | None, timeout_s: float, retries: int) -> None:
@@ -61,24 +72,29 @@ class RestConnection:
             RequestFailed: It cannot be reached, or what answers there is no toolfold.
         """
         address = self._address(path, query)
+        wait_s = 0.0
         for attempt in range(self._retries + 1):
+            # Not all who were sent away come back at the same moment.
+            backoff_s = _FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
             if attempt:
-                # Not all who were sent away come back at the same moment.
-                time.sleep(_FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))  # noqa: S311
+                time.sleep(wait_s + backoff_s)
+            wait_s = 0.0
             is_last = attempt == self._retries
             try:
-                status, content = self._exchange(method, address, body)
+                response = self._exchange(method, address, body)
             except _NotSent as error:
                 if is_last:
-                    raise self._unreachable(error) from error
+                    raise self._unreachable(error) from None
                 continue
             except (OSError, http.client.HTTPException) as error:
                 if is_last or not may_repeat or isinstance(error, TimeoutError):
-                    raise self._unreachable(error) from error
+                    raise self._unreachable(error) from None
                 continue
-            if status in _BUSY and may_repeat and not is_last:
+            wait_s = response.retry_after_s or 0.0
+            may_wait = wait_s <= min(_MAX_WAIT_S, self._timeout_s)
+            if response.status in _BUSY and may_repeat and may_wait and not is_last:
                 continue
-            return _value(status, content)
+            return _answered(response)
         raise AssertionError("the last attempt returns or raises")
 
     def listen(self, *path: str, body: Mapping[str, object], on_event: OnEvent) -> None:
@@ -100,9 +116,9 @@ class RestConnection:
             self._send(link, "POST", address, body, headers)
             response = link.getresponse()
             if response.status >= 400:
-                _value(response.status, response.read(_MAX_BYTES))
+                _answered(_received(response, response.read(_MAX_BYTES)))
         except (_NotSent, OSError, http.client.HTTPException) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable(error) from None
         try:
             yield from _events(response)
         except (OSError, http.client.HTTPException) as error:
@@ -111,9 +127,7 @@ class RestConnection:
                 f"The stream broke off: {why}; `iter_runs` may know the run."
             ) from error
 
-    def _exchange(
-        self, method: str, address: str, body: Mapping[str, object] | None
-    ) -> tuple[int, bytes]:
+    def _exchange(self, method: str, address: str, body: Mapping[str, object] | None) -> _Response:
         with self._lock:
             if self._link is not None and _is_spent(self._link):
                 self._drop()
@@ -129,7 +143,7 @@ class RestConnection:
                 self._drop()
         if len(content) > _MAX_BYTES:
             raise RequestFailed(f"The answer has more than {_MAX_BYTES:,} bytes. Ask for less.")
-        return response.status, content
+        return _received(response, content)
 
     @staticmethod
     def _send(
@@ -143,7 +157,7 @@ class RestConnection:
             if link.sock is None:
                 link.connect()
         except OSError as error:
-            raise _NotSent(str(error)) from error
+            raise _NotSent(str(error)) from None
         content = None if body is None else _encoded(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
         link.request(method, address, body=content, headers={**headers, **kind})
@@ -223,6 +237,42 @@ def _text(value: object) -> str:
         return ",".join(map(str, value))
     isoformat = getattr(value, "isoformat", None)
     return str(isoformat()) if isoformat else str(value)
+
+
+def _received(response: http.client.HTTPResponse, content: bytes) -> _Response:
+    if response.status != _TOO_MANY:
+        return _Response(response.status, content)
+    return _Response(
+        response.status, content, _seconds(response.headers.get("Retry-After"), time.time())
+    )
+
+
+def _seconds(header: str | None, now: float) -> float | None:
+    """Read `Retry-After`: seconds, or a date; None where it says neither."""
+    if header is None:
+        return None
+    try:
+        wait_s = float(header)
+    except ValueError:
+        try:
+            wait_s = parsedate_to_datetime(header).timestamp() - now
+        except ValueError:
+            return None
+    return max(wait_s, 0.0) if math.isfinite(wait_s) else None
+
+
+def _answered(response: _Response) -> Any:
+    """Return what an answer holds.
+
+    Raises:
+        ToolfoldError: It is a failure; of too many requests, with when to come again.
+    """
+    try:
+        return _value(response.status, response.content)
+    except TooManyRequests as error:
+        if response.retry_after_s is not None:
+            error.retry_after_s = math.ceil(response.retry_after_s)
+        raise
 
 
 def _value(status: int, content: bytes) -> Any:

@@ -4,13 +4,23 @@ from collections.abc import Mapping, Sequence
 
 from toolfold.client.connection import RestConnection
 from toolfold.jsontypes import Json, JsonObject, typed
-from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
-from toolfold.memory.consolidation.strategies import StrategyName
+from toolfold.memory.consolidation.models import (
+    Consolidated,
+    PastConsolidation,
+    StrategyName,
+    Undone,
+)
 from toolfold.memory.documents.models import Ingested
-from toolfold.memory.events.models import CompactEvents, Event
 from toolfold.memory.graph.models import Entity, GraphPath, GraphSearchResult, Neighbors
 from toolfold.memory.inputs import Moment, Tags
-from toolfold.memory.models import CompactSearchResult, Note, TagMatch
+from toolfold.memory.models import (
+    AuditReport,
+    CompactEvents,
+    CompactSearchResult,
+    Event,
+    Note,
+    TagMatch,
+)
 
 
 class VerbMethods:
@@ -41,7 +51,9 @@ class VerbMethods:
 
         `thread` and `position` say where in a conversation or document it stands; what is beside it
         there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
-        `supersedes` are deleted, and can be restored.
+        `supersedes` no longer hold: they are found, and say so. A short note that plainly says
+        something else than an earlier one of the same thing supersedes it unasked; `reinstate`
+        reverses that.
         """
         return typed(
             str,
@@ -120,9 +132,9 @@ class VerbMethods:
     ) -> CompactSearchResult:
         """Do as `search` does, and honour time in words: "what did we decide last week about auth".
 
-        Where the query names a time, only notes from then are found, and the result's query says
-        which time was understood; if nothing else it says fits any of them, they are listed, newest
-        first. `k` is another name for `limit`.
+        Where the query names a time, only notes from then are found, and those that held then and
+        are superseded since; the result's query says which time was understood. If nothing else it
+        says fits any of them, they are listed, newest first. `k` is another name for `limit`.
         """
         return typed(
             CompactSearchResult,
@@ -154,14 +166,38 @@ class VerbMethods:
     def history(self, hash: str, limit: int = 20) -> tuple[Note, ...]:
         """Return the last versions of a note, oldest first; the last is how it is now.
 
-        Notes that it supersedes come before it, with theirs: each held from `created` until
-        `deleted`. What was purged is left out.
+        Notes that it supersedes come before it, with theirs: each held from `created` to `until`.
+        What was purged is left out.
         """
         return typed(
             tuple[Note, ...],
             self._door.ask(
                 "GET", "memory", "notes", hash, "history", query={"limit": limit}, may_repeat=True
             )["versions"],
+        )
+
+    def supersede(self, hash: str, by: str) -> bool:
+        """Say that a note no longer holds, since another one says how it is; tell whether it did.
+
+        Both are kept. Search prefers what holds, and finds the other when asked about then.
+        """
+        return typed(
+            bool,
+            self._door.ask(
+                "POST", "memory", "notes", hash, "supersede", body={"by": by}, may_repeat=False
+            )["superseded"],
+        )
+
+    def reinstate(self, hash: str) -> bool:
+        """Say that a note holds after all which another one superseded; tell whether one did.
+
+        It is not found to be superseded by the same one again.
+        """
+        return typed(
+            bool,
+            self._door.ask("POST", "memory", "notes", hash, "reinstate", body={}, may_repeat=False)[
+                "reinstated"
+            ],
         )
 
     def update(
@@ -437,5 +473,31 @@ class VerbMethods:
             GraphPath,
             self._door.ask(
                 "GET", "graph", "path", query={"source": source, "target": target}, may_repeat=True
+            ),
+        )
+
+    def audit(
+        self, kinds: str | Sequence[str] = (), limit: int = 20, *, apply: str | Sequence[str] = ()
+    ) -> AuditReport:
+        """Look through all notes for what is wrong, and return it with evidence and a proposal.
+
+        Kinds are `duplicate` and `near_duplicate`, `contradiction`, `stale` (past its time),
+        `secret` (secrets and personal data), `injection` (instructions to whoever reads it),
+        `unused` (never found by a search, though there for long) and `junk`; all, if none is given.
+        `limit` findings of each are listed, `counts` counts all. Notes with the tag `important` or
+        `pinned` are left out.
+
+        Nothing is changed, unless `apply` names findings by their ids: then only that is done.
+        `undo` reverses what was merged and archived, `reinstate` what was superseded. An archived
+        secret is still in the files; `purge` erases it.
+        """
+        return typed(
+            AuditReport,
+            self._door.ask(
+                "POST",
+                "memory",
+                "audit",
+                body={"kinds": kinds, "limit": limit, "apply": apply},
+                may_repeat=False,
             ),
         )

@@ -1,5 +1,7 @@
 """One server's entry in a file: typed access to keys that may hold anything."""
 
+import re
+from itertools import pairwise
 from typing import NoReturn
 
 from toolfold.config.servers import Pairs
@@ -39,6 +41,13 @@ class ServerEntry:
         if not isinstance(value, list):
             _refuse(key, "a list of strings", value)
         return tuple(_text(f"{key}[{index}]", word) for index, word in enumerate(value))
+
+    def items(self, key: str) -> list[Json]:
+        """Return a list of anything, or [] when absent."""
+        value = self._keys.get(key, [])
+        if not isinstance(value, list):
+            _refuse(key, "a list", value)
+        return value
 
     def pairs(self, key: str) -> Pairs:
         """Return an object of strings, without its nulls, in the order written."""
@@ -110,3 +119,31 @@ def _kind(value: Json) -> str:
             return "a list"
         case _:
             return "an object"
+
+
+_RUNNERS = {"uvx", "npx", "bunx", "pnpx", "uv", "pipx", "npm", "pnpm", "yarn"}
+_RUNNER_VERBS = {"run", "tool", "x", "exec", "dlx"}
+_FLAGS_WITH_VALUE = {
+    *("--from", "--with", "--python", "-p", "--package", "--spec", "--directory", "--project"),
+    *("--index", "--index-url", "--default-index", "--extra-index-url", "--env-file"),
+}
+
+
+def is_toolfold(command: str, args: tuple[str, ...]) -> bool:
+    """Whether a command starts toolfold, by itself or by a package runner such as `uvx`."""
+    program = re.split(r"[/\\]", command)[-1].lower().removesuffix(".exe")
+    if program == "toolfold" or ("-m", "toolfold") in pairwise(args):
+        return True
+    return program in _RUNNERS and _package(args) == "toolfold"
+
+
+def _package(args: tuple[str, ...]) -> str | None:
+    """Return the first argument that is no flag, no flag's value and no verb, without version."""
+    for before, word in pairwise(("", *args)):
+        is_word = not word.startswith("-") and before not in _FLAGS_WITH_VALUE
+        if is_word and word not in _RUNNER_VERBS:
+            return re.split(r"[@=<>~!\[]", word)[0]
+    return None
+
+
+# One letter or words: `-pSECRET` is the flag `-p` and what it is given.

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from toolfold.config.faults import shown
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, shown
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | Pairs | None
@@ -29,6 +28,13 @@ class SettingKind(NamedTuple):
 
     tighter: str = ""
     """Which direction a project may go, in words; none where it has no say."""
+
+    is_secret: bool = False
+    """Whether no message may repeat a value."""
+
+    def show(self, value: object) -> str:
+        """Return a value as messages have it."""
+        return "what is there" if self.is_secret else shown(repr(value))
 
 
 class Setting(NamedTuple):
@@ -156,7 +162,9 @@ def tighten(user: Values, project: Values, schema: SettingsSchema) -> Layer:
         if kind.strictness(wanted) >= kind.strictness(held):
             values[key] = wanted
         else:
-            remarks.append(f"`{dotted(key)}`: {wanted} is ignored, a project may not loosen {held}")
+            said = "what it says" if kind.is_secret else str(wanted)
+            than = "the user's" if kind.is_secret else str(held)
+            remarks.append(f"`{dotted(key)}`: {said} is ignored, a project may not loosen {than}")
     return Layer(values, tuple(remarks))
 
 
@@ -185,7 +193,7 @@ def _table(name: str, value: object) -> Mapping[str, object]:
 def _taken(name: str, value: object, kind: SettingKind) -> Value:
     taken = kind.take(value)
     if taken is None:
-        raise ConfigError(f"`{name}` must be {kind.expected}, not {shown(repr(value))}")
+        raise ConfigError(f"`{name}` must be {kind.expected}, not {kind.show(value)}")
     return taken
 
 
@@ -242,6 +250,11 @@ def _take_address(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _take_database(value: object) -> str | None:
+    is_url = isinstance(value, str) and value.startswith(("postgresql://", "postgres://"))
+    return value if isinstance(value, str) and (is_url or not value) else None
+
+
 def _take_text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
@@ -269,6 +282,10 @@ def _one_of(*choices: str) -> Callable[[object], Value]:
     return lambda value: value if isinstance(value, str) and value in choices else None
 
 
+def _take_some_or_none(value: object) -> int | None:
+    return 0 if value == 0 and not isinstance(value, bool) else _take_count(value)
+
+
 def _take_port(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
@@ -291,6 +308,7 @@ def _truth(value: Value) -> float:
 _MODES: Mapping[Value, float] = {"off": -1.0, "": 0.0, "on": 1.0}
 
 COUNT = SettingKind("a whole number above 0", _take_count, _smallness, "smaller")
+SOME_OR_NONE = SettingKind("a whole number", _take_some_or_none, _smallness, "smaller")
 AMOUNT = SettingKind("a number above 0", _take_amount, _smallness, "smaller")
 STRICT_WHEN_TRUE = SettingKind("true or false", _take_flag, _truth, "true")
 STRICT_WHEN_FALSE = SettingKind("true or false", _take_flag, _smallness, "false")
@@ -300,6 +318,9 @@ OWN_NAMES = SettingKind("a list of names", _take_names, _incomparable)
 OWN_AMOUNT = SettingKind("a number above 0", _take_amount, _incomparable)
 WAYS = SettingKind('a list of "daemon", "child" and "server"', _take_ways, _incomparable)
 ADDRESS = SettingKind("the name or address of a host", _take_address, _incomparable)
+DATABASE = SettingKind(
+    "an address that begins with postgresql://", _take_database, _incomparable, is_secret=True
+)
 PORT = SettingKind("a port: 0 to 65535", _take_port, _incomparable)
 SCOPE = SettingKind(
     '"shared" or "session"',

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from toolfold.config.hooks import KINDS as HOOK_KINDS
-from toolfold.config.hooks import HookSettings
 from toolfold.config.layers import (
     ADDRESS,
     AMOUNT,
     APPROVALS,
     COUNT,
+    DATABASE,
     HOURS,
     MODE,
     ON_FAILURE,
+    OWN_AMOUNT,
     OWN_COUNT,
     OWN_FLAG,
     OWN_NAMES,
@@ -22,9 +22,11 @@ from toolfold.config.layers import (
     PORT,
     SANDBOX,
     SCOPE,
+    SOME_OR_NONE,
     STRICT_WHEN_FALSE,
     STRICT_WHEN_TRUE,
     SURFACE,
+    WAYS,
     WEEKDAY,
     ZONE,
     Pairs,
@@ -36,6 +38,62 @@ from toolfold.config.layers import (
     Values,
 )
 from toolfold.config.servers import CALL_TIMEOUT_S, ServerOptions
+from toolfold.relay.hooks import settings as hook_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookSettings:
+    """The table `[hooks]`. A project may switch off those for memory, and no more."""
+
+    session_start: bool = True
+    """Whether notes are shown to the model when a conversation begins."""
+
+    prompt: bool = True
+    """Whether notes are shown when it turns to something else, or asks for them."""
+
+    pre_compact: bool = True
+    """Whether a conversation is recorded before the client shortens it."""
+
+    session_end: bool = True
+    """Whether it is recorded when it ends."""
+
+    pre_tool_use: bool = True
+    """Whether programs that only read run unasked, and the user is asked about others."""
+
+    notes: int = hook_settings.NOTES
+    """How many notes a conversation begins with, at most."""
+
+    budget_tokens: int = hook_settings.BUDGET_TOKENS
+    """How many tokens they may take; a prompt gets a third."""
+
+    timeout_s: float = hook_settings.TIMEOUT_S
+    """How long a client may be kept waiting."""
+
+    prompt_timeout_s: float = hook_settings.PROMPT_TIMEOUT_S
+    """The same for a prompt, behind which a person waits."""
+
+    ways: tuple[str, ...] = hook_settings.WAYS
+    """Who is asked, one after the other until one answers."""
+
+    server: str = ""
+    """The MCP server to ask last, by its name in the user's `mcp.json`."""
+
+    message: bool = True
+    """Whether the user is told in a line what was shown, and how many tokens that saves."""
+
+    metrics: bool = False
+    """Whether every hook is logged with the time that it took, not only one that fails."""
+
+
+HOOK_KINDS: dict[str, SettingKind] = {
+    **dict.fromkeys(("session_start", "prompt", "pre_compact", "session_end"), STRICT_WHEN_FALSE),
+    "pre_tool_use": OWN_FLAG,
+    **dict.fromkeys(("notes", "budget_tokens"), COUNT),
+    **dict.fromkeys(("timeout_s", "prompt_timeout_s"), OWN_AMOUNT),
+    "ways": WAYS,
+    "server": OWN_TEXT,
+    **dict.fromkeys(("message", "metrics"), STRICT_WHEN_FALSE),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +129,9 @@ class Limits:
 
     calls: int = 10_000
     """Tool calls."""
+
+    read_ahead: int = 8
+    """Reads of a loop that are begun before their turn; 0 turns that off."""
 
     memory_bytes: int = 256 * _MIB
     """Memory of the guest."""
@@ -117,6 +178,10 @@ class Limits:
     answer_s: float = 45.0
     """Time after which a client is answered though its run goes on."""
 
+    task_s: float = 14_400.0
+    """Time that one call may take whose server says that it is at work: by a task, or by telling
+    how far it is. The run's wall time stands still."""
+
     approval_s: float = 3600.0
     """Time in which the user may approve what a run wants to do."""
 
@@ -159,6 +224,17 @@ class AuditSettings:
 
     on_failure: str = "refuse"
     """While it cannot be written, calls that change anything are refused, or `continue`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySettings:
+    """What the holder of each API key may ask for: the table `[keys]`."""
+
+    at_once: int = 16
+    """Runs and calls that are under way at one time."""
+
+    per_minute: int = 600
+    """Requests over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +281,12 @@ class Settings:
     request_time_s: float = 600.0
     """How long the answer to a REST request may take."""
 
+    drain_s: float = 10.0
+    """How long `toolfold serve` lets requests and runs finish when it is told to end."""
+
+    database_url: str = field(default="", repr=False)
+    """The PostgreSQL that memory is kept in, with its password; empty for a file of SQLite."""
+
     journal_days: int = 30
     """How long runs stay in the journal."""
 
@@ -241,6 +323,8 @@ class Settings:
 
     audit: AuditSettings = field(default_factory=AuditSettings)
 
+    keys: KeySettings = field(default_factory=KeySettings)
+
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
 
@@ -270,6 +354,7 @@ def settings_schema() -> SettingsSchema:
         key: Setting(COUNT if isinstance(default, int) else AMOUNT, default)
         for key, default in scalars.items()
     }
+    numbers["limits", "read_ahead"] = Setting(SOME_OR_NONE, limits.read_ahead)
     surface = {
         ("search_tools",): Setting(STRICT_WHEN_FALSE, settings.search_tools),
         ("pinned_tools",): Setting(OWN_NAMES, settings.pinned_tools),
@@ -279,12 +364,14 @@ def settings_schema() -> SettingsSchema:
         ("session_days",): Setting(COUNT, settings.session_days),
         ("parked_sessions",): Setting(COUNT, settings.parked_sessions),
         ("parked_s",): Setting(AMOUNT, settings.parked_s),
+        ("database_url",): Setting(DATABASE, settings.database_url),
         ("host",): Setting(ADDRESS, settings.host),
         ("port",): Setting(PORT, settings.port),
         ("allowed_hosts",): Setting(OWN_NAMES, settings.allowed_hosts),
         ("allowed_origins",): Setting(OWN_NAMES, settings.allowed_origins),
         ("require_keys",): Setting(OWN_FLAG, settings.require_keys),
         ("request_time_s",): Setting(AMOUNT, settings.request_time_s),
+        ("drain_s",): Setting(AMOUNT, settings.drain_s),
         ("tools",): Setting(SURFACE, settings.tools),
         ("sandbox",): Setting(SANDBOX, settings.sandbox),
         ("approvals",): Setting(APPROVALS, settings.approvals),
@@ -308,8 +395,12 @@ def settings_schema() -> SettingsSchema:
         for name, kind in PRIVACY_KINDS.items()
     }
     audit = {("audit", "on_failure"): Setting(ON_FAILURE, settings.audit.on_failure)}
+    keys = {
+        ("keys", each.name): Setting(COUNT, getattr(settings.keys, each.name))
+        for each in fields(settings.keys)
+    }
     return SettingsSchema(
-        settings=numbers | surface | memory | hooks | privacy | audit,
+        settings=numbers | surface | memory | hooks | privacy | audit | keys,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -319,34 +410,23 @@ def settings_schema() -> SettingsSchema:
 def settings_of(values: Values) -> Settings:
     """Return what checked values say, and the defaults for the rest."""
     scalars: dict[str, Any] = {}
-    limits: dict[str, Any] = {}
-    memory: dict[str, Any] = {}
-    hooks: dict[str, Any] = {}
-    privacy: dict[str, Any] = {}
-    audit: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {}
     servers: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         match key:
             case ("servers", server, option):
                 servers.setdefault(server, {})[option] = value
-            case ("limits", limit):
-                limits[limit] = value
-            case ("memory", name):
-                memory[name] = value
-            case ("hooks", name):
-                hooks[name] = value
-            case ("privacy", name):
-                privacy[name] = value
-            case ("audit", name):
-                audit[name] = value
+            case (table, name):
+                tables.setdefault(table, {})[name] = value
             case _:
                 scalars[key[0]] = value
     return Settings(
-        limits=Limits(**limits),
-        memory=MemorySettings(**memory),
-        hooks=HookSettings(**hooks),
-        privacy=PrivacySettings(**privacy),
-        audit=AuditSettings(**audit),
+        limits=Limits(**tables.get("limits", {})),
+        memory=MemorySettings(**tables.get("memory", {})),
+        hooks=HookSettings(**tables.get("hooks", {})),
+        privacy=PrivacySettings(**tables.get("privacy", {})),
+        audit=AuditSettings(**tables.get("audit", {})),
+        keys=KeySettings(**tables.get("keys", {})),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from toolfold.config.paths import locate
 from toolfold.errors import ConfigError
-from toolfold.storage.files import read_file, replace_file
-from toolfold.storage.locks import wait_for_lock
+from toolfold.storage.files import read_file, replace_file, wait_for_lock
 
 
 class Trust:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from toolfold.entrypoints.memory_options import add_memory, add_transfer
-from toolfold.entrypoints.parser import Parser
+from toolfold.entrypoints.parser import Parser, accept_yes, positive
 from toolfold.entrypoints.privacy_options import add_privacy
 from toolfold.entrypoints.server_options import add_servers
 from toolfold.entrypoints.session_options import add_runs, add_sessions
@@ -24,6 +24,7 @@ _BARE: Final = {
     "skills": "list",
     "workspace": "ls",
     "keys": "list",
+    "secrets": "list",
 }
 """What a group does without a verb."""
 
@@ -37,9 +38,13 @@ def run_command(argv: Sequence[str], parser: Parser | None = None) -> int:
     words = with_verb(argv)
     if words[0].startswith("-") and len(words) == 1 and words[0] not in _OPTIONS:
         parser.refuse(words)
-    arguments, extra = parser.parse_known_args(words)
+    # Left to itself, argparse ends the words of `add NAME` where an option follows.
+    place = words.index("--") if words[0] == "add" and "--" in words else len(words)
+    arguments, extra = parser.parse_known_args(words[:place])
     if extra:
         arguments.leaf.refuse(extra)
+    if place < len(words):
+        arguments.words += words[place + 1 :]
     from importlib import import_module
 
     from toolfold.errors import ToolfoldError
@@ -48,7 +53,9 @@ def run_command(argv: Sequence[str], parser: Parser | None = None) -> int:
         commands = import_module(f"toolfold.entrypoints.{arguments.module}")
         status: int = getattr(commands, arguments.command)(arguments)
     except ToolfoldError as error:
-        print(f"toolfold: {error}", file=sys.stderr)
+        from toolfold.entrypoints.screen import for_people
+
+        print(f"toolfold: {for_people(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -89,6 +96,7 @@ def make_parser() -> Parser:
     shared = _shared_options()
     _add_install(commands)
     _add_doctor(commands, shared)
+    _add_backup(commands)
     _add_run(commands, shared)
     _add_tools(commands, shared)
     add_memory(commands)
@@ -100,7 +108,7 @@ def make_parser() -> Parser:
     add_skills(commands, shared)
     _add_workspace(commands)
     _add_savings(commands)
-    add_transfer(commands)
+    add_transfer(commands, shared)
     add_servers(commands)
     _add_trust(commands)
     _add_login(commands, shared)
@@ -146,11 +154,37 @@ def _add_json(parser: Any) -> None:
 
 def _add_doctor(commands: Any, shared: argparse.ArgumentParser) -> None:
     doctor = _add(
-        commands, "doctor", "check everything: configuration, daemon, sandbox, servers",
-        "toolfold doctor", "toolfold doctor --json",
+        commands, "doctor", "check everything: configuration, stores, daemon, sandbox, servers",
+        "toolfold doctor", "toolfold doctor --fix", "toolfold doctor --learn",
+        "toolfold doctor --json",
         parents=[shared], module="commands.local",
     )  # fmt: skip
+    doctor.add_argument("--fix", action="store_true", help="fix what can be fixed without risk")
+    doctor.add_argument(
+        "--learn",
+        action="store_true",
+        help="call tools that only read and need no argument, to learn what they return",
+    )
     _add_json(doctor)
+
+
+def _add_backup(commands: Any) -> None:
+    backup = _add(
+        commands, "backup", "write notes, runs, sessions, settings and your own skills to one file",
+        "toolfold backup", "toolfold backup /media/stick/toolfold.tar.gz",
+        module="commands.backup",
+    )  # fmt: skip
+    backup.add_argument(
+        "file", nargs="?", metavar="FILE", help="a new file (default: named after the time)"
+    )
+    restore = _add(
+        commands, "restore", "put a backup in the place of what is there, which is kept aside",
+        "toolfold restore toolfold.tar.gz", module="commands.backup",
+    )  # fmt: skip
+    restore.add_argument("file", metavar="FILE", help="what `toolfold backup` wrote")
+    restore.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    for parser in (backup, restore):
+        _add_json(parser)
 
 
 def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -189,7 +223,7 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared], command="tools_search", module=module,
     )  # fmt: skip
     search.add_argument("query", nargs="+", metavar="QUERY")
-    search.add_argument("--limit", type=int, default=5, help="how many (default 5)")
+    search.add_argument("--limit", type=positive, default=5, help="how many (default 5)")
     for parser in (listing, search):
         parser.add_argument("--server", metavar="SERVER", help="only tools of this server")
     describe = _add(
@@ -198,7 +232,12 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
         parents=[shared], command="tools_describe", module=module,
     )  # fmt: skip
     describe.add_argument("names", nargs="+", metavar="NAME", help="tools or servers")
-    for parser in (listing, search, describe):
+    changes = _add(
+        verbs, "changes", "show which tools you used say something else of themselves now",
+        "toolfold tools changes",
+        parents=[shared], command="tools_changes", module=module,
+    )  # fmt: skip
+    for parser in (listing, search, describe, changes):
         _add_json(parser)
 
 
@@ -218,8 +257,10 @@ def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     serve = _add(
-        commands, "serve", "serve MCP and REST over HTTP, in the foreground",
-        "toolfold serve", "toolfold serve --host 0.0.0.0 --port 8765",
+        commands, "serve", "serve MCP and REST over HTTP, in the foreground; from other machines "
+        "every request needs a key",
+        "toolfold serve", "curl -s http://127.0.0.1:8765/health",
+        "toolfold keys create ci", "toolfold serve --host 0.0.0.0",
         parents=[shared], module="commands.serve",
     )  # fmt: skip
     serve.add_argument("--host", help="where to listen (default 127.0.0.1)")
@@ -233,7 +274,9 @@ def _add_ui(commands: Any, shared: argparse.ArgumentParser) -> None:
         "toolfold ui --no-browser", parents=[shared], module="commands.ui",
     )  # fmt: skip
     ui.add_argument("--port", type=int, default=0, help="the port (default: a free one)")
-    ui.add_argument("--no-browser", action="store_true", help="only print the address")
+    ui.add_argument(
+        "--no-browser", action="store_true", help="do not open a browser; serve until Ctrl-C"
+    )
 
 
 def _add_daemon(commands: Any) -> None:
@@ -248,15 +291,21 @@ def _add_daemon(commands: Any) -> None:
         "toolfold stop --now", module=module,
     )  # fmt: skip
     stop.add_argument("--now", action="store_true", help="also end runs in progress")
+    _add_json(stop)
     logs = _add(
         commands, "logs", "print the log of the daemon, of the hooks or of a server",
-        "toolfold logs", "toolfold logs hooks", "toolfold logs github -f", module=module,
+        "toolfold logs", "toolfold logs hooks", "toolfold logs github -f",
+        "toolfold logs github --crash", module=module,
     )  # fmt: skip
     logs.add_argument(
         "server", nargs="?", metavar="NAME", help="daemon (default), hooks, or a server's name"
     )
     logs.add_argument("-n", dest="lines", type=int, default=50, help="how many lines (default 50)")
+    logs.add_argument(
+        "--crash", action="store_true", help="what a server wrote before it last died"
+    )
     logs.add_argument("-f", dest="follow", action="store_true", help="follow the log as it grows")
+    _add_json(logs)
     _add(commands, "daemon", "", module=module).add_argument("--lock", type=int)
 
 
@@ -282,9 +331,11 @@ def _add_workspace(commands: Any) -> None:
     rm.add_argument("path", nargs="?", metavar="PATH")
     rm.add_argument("--all", action="store_true", help="remove everything")
     rm.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    _add_json(rm)
     export = add("export", "write files to an archive", "toolfold workspace export files.zip")
     export.add_argument("archive", metavar="ARCHIVE", help="a new .zip, .tar or .tar.gz")
     export.add_argument("path", nargs="?", metavar="PATH", help="only what is below this")
+    _add_json(export)
 
 
 def _add_savings(commands: Any) -> None:
@@ -295,7 +346,9 @@ def _add_savings(commands: Any) -> None:
     )  # fmt: skip
     savings.add_argument("--since", metavar="WHEN", help="a date, yesterday, 12h, 7d, 2w")
     savings.add_argument(
-        "--by", choices=("run", "day", "tool", "server", "door"), help="a line for each"
+        "--by",
+        choices=("run", "day", "tool", "server", "door"),
+        help="a line for each; a door is a way in: mcp, http, rest, cli or hook",
     )
     savings.add_argument(
         "--price", type=float, metavar="DOLLARS", help="the price of a million input tokens"
@@ -316,6 +369,7 @@ def _add_trust(commands: Any) -> None:
     )  # fmt: skip
     trust.add_argument("file", nargs="?", metavar="FILE", help="default: this project's file")
     trust.add_argument("--revoke", action="store_true", help="no longer trust it")
+    _add_json(trust)
 
 
 def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -335,8 +389,10 @@ def _add_login(commands: Any, shared: argparse.ArgumentParser) -> None:
         commands, "logout", "forget a login", "toolfold logout linear",
         parents=[shared], module="commands.login",
     )  # fmt: skip
+    accept_yes(logout)
     for parser in (login, logout):
         parser.add_argument("server", metavar="SERVER", help="its name in the configuration")
+        _add_json(parser)
 
 
 def _add_keys(commands: Any) -> None:
@@ -363,7 +419,7 @@ def _add_keys(commands: Any) -> None:
     revoke.add_argument("--yes", "-y", action="store_true", help="do not ask")
     token = add("token", "print the token for pages in your browser", "toolfold keys token")
     token.add_argument("--renew", action="store_true", help="replace it first")
-    for parser in (create, listing):
+    for parser in (create, listing, revoke, token):
         _add_json(parser)
 
 
@@ -386,7 +442,15 @@ def _add_install(commands: Any) -> None:
     )  # fmt: skip
     install.add_argument("--keep", action="store_true", help="add toolfold and move nothing")
     install.add_argument(
-        "--hooks", action="store_true", help="begin conversations with notes (claude)"
+        "--move-secrets",
+        action="store_true",
+        help="keep tokens in their entries as secrets instead (asked at a terminal)",
+    )
+    install.add_argument(
+        "--hooks",
+        action="store_true",
+        help="add 5 session hooks (claude): recall notes at the start, save at the end, "
+        "ask only before programs that change something",
     )
     uninstall = _add(
         commands, "uninstall", "give a client its servers back",
@@ -397,7 +461,7 @@ def _add_install(commands: Any) -> None:
         "--purge", action="store_true", help="also delete notes, runs, settings: everything"
     )
     uninstall.add_argument("--yes", "-y", action="store_true", help="do not ask")
-    _add(
+    sync = _add(
         commands, "sync", "move servers that were added to clients since install",
         "toolfold sync --dry-run", parents=[clients, dry], module=module,
     )  # fmt: skip
@@ -406,18 +470,24 @@ def _add_install(commands: Any) -> None:
         "toolfold init --project", module=module,
     )  # fmt: skip
     init.add_argument("--project", action="store_true", help="for this project, not for you")
+    for parser in (install, uninstall, sync, init):
+        _add_json(parser)
 
 
 def _add_hook(commands: Any) -> None:
     hook = _add(
-        commands, "hook", "answer a session hook of Claude Code, on standard input",
-        "toolfold hook session-start < payload.json", module="commands.hook",
+        commands, "hook", "answer a session hook of Claude Code, on standard input; at a terminal, "
+        "show what it would say",
+        "toolfold hook session-start", "toolfold hook session-start < payload.json",
+        module="commands.hook",
     )  # fmt: skip
     hook.add_argument(
         "name",
         metavar="HOOK",
-        choices=("session-start", "prompt", "pre-compact", "session-end"),
-        help="session-start, prompt, pre-compact or session-end",
+        choices=("session-start", "prompt", "pre-tool-use", "pre-compact", "session-end"),
+        help="session-start: show notes; prompt: show notes that the prompt asks for; "
+        "pre-tool-use: let programs that only read run, ask about others; "
+        "pre-compact: save a record of the conversation; session-end: save a record and an event",
     )
 
 

@@ -4,6 +4,21 @@ import argparse
 from typing import Any
 
 from toolfold.entrypoints.derived_options import add_derived
+from toolfold.entrypoints.parser import accept_yes, positive
+
+
+class _Joined(argparse.Action):
+    """Takes an option that is given more than once as one list with commas."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _option: str | None = None,
+    ) -> None:
+        given = getattr(namespace, self.dest, None)
+        setattr(namespace, self.dest, f"{given},{values}" if given else values)
 
 
 def add_memory(commands: Any) -> None:
@@ -39,9 +54,28 @@ def add_memory(commands: Any) -> None:
     _add(verbs, "hook", "", command="answer_in_own_process", module="commands.hook")
 
 
-def add_transfer(commands: Any) -> None:
-    """Add `toolfold import` and `toolfold export`."""
+def add_transfer(commands: Any, shared: Any) -> None:
+    """Add `toolfold import`, `toolfold export` and `toolfold migrate`."""
     _add_transfer(commands, "toolfold")
+    migrate = commands.add_parser(
+        "migrate",
+        help="copy memory from one database into another",
+        description="Copy memory from one database into another.",
+        examples=(
+            "toolfold migrate --from sqlite --to postgresql://me@db/toolfold",
+            "toolfold migrate --from postgresql --to sqlite",
+        ),
+        parents=[shared],
+    )
+    migrate.set_defaults(command="migrate", module="commands.migrate")
+    migrate.add_argument("--json", action="store_true", help="print JSON")
+    what = "sqlite, postgresql (that of config.toml), or postgresql://..."
+    migrate.add_argument(
+        "--from", dest="source", required=True, metavar="DATABASE", help=f"where memory is: {what}"
+    )
+    migrate.add_argument(
+        "--to", dest="target", required=True, metavar="DATABASE", help="where it goes: the same"
+    )
 
 
 def _add_transfer(verbs: Any, prog: str) -> None:
@@ -99,7 +133,7 @@ def _add_writing(verbs: Any) -> None:
     _add_hash(update)
     update.add_argument("--content", metavar="TEXT", help="the new text")
     for parser in (store, update):
-        parser.add_argument("--tags", help="comma-separated tags")
+        parser.add_argument("--tags", action=_Joined, help="comma-separated tags")
         parser.add_argument("--type", help="the type of note")
         parser.add_argument("--metadata", metavar="JSON", help="a JSON object of your own")
     tag = _add(
@@ -127,9 +161,11 @@ def _add_finding(verbs: Any) -> None:
         if parser is not listing:
             parser.add_argument("query", nargs="+", metavar="QUERY")
         parser.add_argument(
-            "--limit", type=int, default=default, help=f"how many (default {default})"
+            "--limit", type=positive, default=default, help=f"how many (default {default})"
         )
-        parser.add_argument("--tags", help="only notes with any of these comma-separated tags")
+        parser.add_argument(
+            "--tags", action=_Joined, help="only notes with any of these comma-separated tags"
+        )
     for parser in (search, listing):
         parser.add_argument(
             "--match", choices=("any", "all"), default="any", help="any or all of the tags"
@@ -158,10 +194,13 @@ def _add_one_note(verbs: Any) -> None:
         "toolfold memory delete 157a51ab", "toolfold memory delete --tags draft",
     )  # fmt: skip
     delete.add_argument("hashes", nargs="*", metavar="HASH")
-    delete.add_argument("--tags", help="all notes with any of these comma-separated tags")
+    delete.add_argument(
+        "--tags", action=_Joined, help="all notes with any of these comma-separated tags"
+    )
     delete.add_argument(
         "--match", choices=("any", "all"), default="any", help="any or all of the tags"
     )
+    accept_yes(delete)
     purge = _add(
         verbs,
         "purge",
@@ -182,19 +221,20 @@ def _add_documents(verbs: Any) -> None:
         "toolfold memory ingest docs/ --pattern '*.md'",
     )  # fmt: skip
     ingest.add_argument("path", metavar="PATH", help="a file or a folder")
-    ingest.add_argument("--tags", help="comma-separated tags")
+    ingest.add_argument("--tags", action=_Joined, help="comma-separated tags")
     ingest.add_argument("--pattern", help="only files of a folder such as '*.md'")
     ingest.add_argument("--flat", action="store_true", help="leave out folders in the folder")
     documents = _add_known(
         verbs, "documents", "documents", "list ingested documents", "toolfold memory documents"
     )
-    documents.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+    documents.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
     documents.add_argument("--offset", type=int, default=0, help="skip so many first")
     forget = _add_known(
         verbs, "forget-document", "forget_document", "forget a document, or all of a folder",
         "toolfold memory forget-document docs/old.md",
     )  # fmt: skip
     forget.add_argument("path", metavar="PATH")
+    accept_yes(forget)
 
 
 def _add_consolidation(verbs: Any) -> None:
@@ -218,7 +258,7 @@ def _add_consolidation(verbs: Any) -> None:
         verbs, "consolidations", "consolidations", "list past consolidations",
         "toolfold memory consolidations",
     )  # fmt: skip
-    past.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+    past.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
 
 
 def _add_events(verbs: Any) -> None:
@@ -239,4 +279,4 @@ def _add_events(verbs: Any) -> None:
     events.add_argument("--session", help="only those of this conversation or run")
     events.add_argument("--since", metavar="TIME", help='from then on: "yesterday", 2026-03-01')
     events.add_argument("--until", metavar="TIME", help="until then")
-    events.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+    events.add_argument("--limit", type=positive, default=20, help="how many (default 20)")

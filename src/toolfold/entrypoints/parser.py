@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn
 
+_ABOVE_0: Final = "a number above 0"
+
 SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "ls": ("list",),
     "all": ("list",),
@@ -18,6 +20,8 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "remember": ("store",),
     "find": ("search",),
     "grep": ("search",),
+    "ask": ("search",),
+    "preview": ("check",),
     "query": ("search",),
     "get": ("show", "describe", "cat"),
     "view": ("show", "describe"),
@@ -37,7 +41,7 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "history": ("runs", "history"),
     "audit": ("runs",),
     "check": ("doctor", "verify"),
-    "test": ("doctor",),
+    "test": ("doctor", "check"),
     "tokens": ("savings",),
     "usage": ("savings",),
     "cost": ("savings",),
@@ -88,9 +92,9 @@ class Parser(argparse.ArgumentParser):
             self._leave(f"`{self.prog}` does not take {word!r}.", nearest(word, self._verbs()))
         if word in self._options() or word in {"-h", "--help"}:
             self._leave(f"{word} belongs after the command: `{self.prog} {word}`.", "")
-        self._leave(
-            f"`{self.prog}` has no option {word}.", nearest(word, self._options(), cutoff=0.5)
-        )
+        known = {name.removeprefix("--"): name for name in self._options() if name != "--help"}
+        meant = nearest(word.lstrip("-"), known)  # dashes make all options alike
+        self._leave(f"`{self.prog}` has no option {word}.", known.get(meant, ""))
 
     def _leave(self, sentence: str, meant: str) -> NoReturn:
         remedy = f"Did you mean {meant}?" if meant else f"See `{self.prog} --help`."
@@ -126,8 +130,11 @@ class Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:
             return super()._get_value(action, arg_string)
-        except argparse.ArgumentError:
-            kind = {int: "a whole number", float: "a number"}.get(action.type, "another value")  # type: ignore[call-overload]
+        except argparse.ArgumentError as error:
+            kinds = {int: "a whole number", positive: "a whole number", float: "a number"}
+            kind = kinds.get(action.type, "another value")
+            if error.message == _ABOVE_0:
+                kind = _ABOVE_0
             self._leave(f"{_name(action)} takes {kind}, not {arg_string!r}.", "")
 
 
@@ -157,6 +164,20 @@ def unknown(kind: str, name: str, known: Iterable[str], *, see: str) -> str:
     return f"No {kind} is named {name!r}. {see}"
 
 
+def positive(text: str) -> int:
+    """Return a whole number above 0, as the type of an option."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(_ABOVE_0)
+    return number
+
+
+def accept_yes(*parsers: argparse.ArgumentParser) -> None:
+    """Take `--yes` where nothing is asked, as everywhere else that something is deleted."""
+    for parser in parsers:
+        parser.add_argument("--yes", "-y", action="store_true", help="accepted and not needed")
+
+
 def confirm(question: str, *, yes: bool) -> bool:
     """Ask the person at the terminal, unless `--yes` was given.
 
@@ -176,7 +197,7 @@ def _sentence(parser: Parser, message: str) -> str:
     """Return a message of argparse as a sentence with a remedy."""
     see = f"See `{parser.prog} --help`."
     if match := re.fullmatch(r"the following arguments are required: (.*)", message):
-        return f"{match[1].upper()} is missing. Usage: {_usage(parser)}"
+        return f"{match[1].upper()} is missing. {_example(parser)}"
     if match := re.fullmatch(r"argument ([^:]*): expected (at least )?one argument", message):
         return f"{match[1]} needs a value. {see}"
     if match := re.fullmatch(r"argument ([^:]*): not allowed with argument (.*)", message):
@@ -186,9 +207,13 @@ def _sentence(parser: Parser, message: str) -> str:
     return f"{message[:1].upper()}{message[1:]}. {see}"
 
 
-def _usage(parser: Parser) -> str:
+def _example(parser: Parser) -> str:
+    """Return a command that would be right; how all are written where no example is known."""
+    for example in parser.examples:
+        if example.startswith("toolfold "):
+            return f"For example: `{example}`."
     usage = " ".join(parser.format_usage().removeprefix("usage:").split())
-    return f"`{usage}`"
+    return f"Usage: `{usage}`"
 
 
 def _name(action: argparse.Action) -> str:

@@ -9,8 +9,13 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
     privacy = commands.add_parser(
         "privacy",
         help="personal data that models do not see",
-        description="Placeholders such as [EMAIL_1] that stand for personal data.",
-        examples=("toolfold privacy status", "toolfold privacy check customers.json"),
+        description="Keep personal data in answers of servers from models: they see placeholders "
+        "such as [EMAIL_1], and tools get the real values back. It is off until you switch it on.",
+        examples=(
+            "toolfold privacy check customers.json",
+            "toolfold privacy on",
+            "toolfold privacy status",
+        ),
     )
     verbs = privacy.add_subparsers(metavar="VERB", prog="toolfold privacy")
 
@@ -25,6 +30,13 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser.set_defaults(command=f"privacy_{name}", module="commands.privacy")
         return parser
 
+    for mode, about in (
+        ("on", "switch it on for you, in every project"),
+        ("off", "switch it off again; a project's own file may still switch it on"),
+    ):
+        switch = add(mode, about, f"toolfold privacy {mode}")
+        switch.set_defaults(command="privacy_set", mode=mode)
+        switch.add_argument("--json", action="store_true", help="print JSON")
     status = add(
         "status", "show what is concealed and which server receives what",
         "toolfold privacy status", parents=[shared],
@@ -35,14 +47,12 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     reveal.add_argument("text", metavar="TEXT", help="text with placeholders; - for standard input")
     check = add(
-        "check", "show a file or text as a model would see it; nothing is stored",
+        "check", "show a file or text as models see it with privacy on; nothing is stored",
         "toolfold privacy check customers.json",
         "toolfold privacy check --text 'Call Ada at +44 20 7946 0991'",
     )  # fmt: skip
     check.add_argument("file", nargs="?", metavar="FILE", help="a file; - for standard input")
     check.add_argument("--text", help="a text instead of a file")
-    for parser in (status, check):
-        parser.add_argument("--json", action="store_true", help="print JSON")
     forget = add(
         "forget", "erase what the placeholders of this project stand for",
         "toolfold privacy forget --yes",
@@ -54,3 +64,5 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help="of all projects: placeholders unused for so many days",
     )
+    for parser in (status, check, forget):
+        parser.add_argument("--json", action="store_true", help="print JSON")

@@ -1,12 +1,16 @@
 """What a person sees: tables, colours, times. Plain text in a pipe, where rich is not imported."""
 
 import json
+import re
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+
+from toolfold.errors import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +27,37 @@ STYLES: Final = {
 _GAP: Final = "  "
 _NARROWEST: Final = 20
 _AGES: Final = ((60, "s"), (60, "min"), (24, "h"), (7, "days"), (52, "weeks"))
+
+_FOR_PEOPLE: Final = (
+    (
+        r"Tell the user to run (`toolfold approve \w+` or `toolfold reject \w+`) in a terminal; "
+        r"then `runs\.get\([^`\n]{1,80}\)` shows the result\. Other runs can go on meanwhile\.",
+        r"Run \1.",
+    ),
+    (
+        r"(?<![\w.-])([\w.-]{1,200}) was not called: a rule forbids it, ([^\n]{1,600})\. Do "
+        r"without it, or ask the user to change the rule\.",
+        r"\1 was not called: a rule forbids it, \2. `toolfold policy check \1` shows the rule; "
+        r"`toolfold policy unset \1` removes one about this tool alone.",
+    ),
+    (
+        r"The user rejected ([\w.-]{1,200}): it was not called\. Do not try to get the same by "
+        r"other tools; ask the user what they want\.",
+        r"You rejected \1: it was not called.",
+    ),
+    (r"Ask the user, and run the code again\.", r"Run the code again."),
+    (r"or ask the user to add the kind", r"or add the kind"),
+    (r"`?tools\.search\(\.\.\.\)`? finds tools\.", r"`toolfold tools search WORDS` finds tools."),
+    (r"takes str, not ", r"takes text, not "),
+    (r"(takes [^\n]{1,200}, not )Literal\[([^\]\n]{1,100})\]", r"\1\2"),
+    (
+        r"(FileNotFoundError: \[Errno 2\] No such file[^\n]{0,100}"
+        r"'/(?!workspace\b|tmp\b)[^\n]{0,300})",
+        r"\1. Code sees none of your files: use a server.",
+    ),
+)
+"""What errors tell models, and what a person reads in its place. Repeats are bounded: errors quote
+guest code."""
 
 
 class Cell(NamedTuple):
@@ -46,6 +81,14 @@ def is_terminal(file: TextIO | None = None) -> bool:
     return file.isatty() and _variables().get("TERM") != "dumb"
 
 
+def for_people(text: object) -> str:
+    """Return an error, which is worded for models, as the person reads it who has to act."""
+    worded = str(text)
+    for said, meant in _FOR_PEOPLE:
+        worded = re.sub(said, meant, worded)
+    return worded
+
+
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Cell]]) -> None:
     """Print rows under the titles of their columns."""
     cells = [[_cell(each) for each in row] for row in rows]
@@ -67,6 +110,14 @@ def print_line(*parts: str | Cell, file: TextIO | None = None) -> None:
 def print_json(value: object) -> None:
     """Print a value for programs."""
     print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def tell(arguments: Namespace, sentence: str, **facts: object) -> None:
+    """Say what was done: to people in a sentence, to programs by facts, with the sentence."""
+    if getattr(arguments, "json", False):
+        print_json({**facts, "message": sentence})
+    else:
+        print(sentence)
 
 
 @contextmanager
@@ -108,11 +159,6 @@ def ago(at: float, *, now: float) -> str:
         return "now"
     span = _span(abs(seconds))
     return f"{span} ago" if seconds > 0 else f"in {span}"
-
-
-def count(number: int, word: str, plural: str = "") -> str:
-    """Return a number with its word, in the plural where that is right."""
-    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
 
 
 def size(size_bytes: int) -> str:

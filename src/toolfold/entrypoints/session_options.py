@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from toolfold.entrypoints.parser import positive
+
 
 def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold runs`."""
@@ -30,7 +32,7 @@ def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
         return parser
 
     listing = add("list", "list the newest runs", "toolfold runs list --limit 5")
-    listing.add_argument("--limit", type=int, default=20, help="how many (default 20)")
+    listing.add_argument("--limit", type=positive, default=20, help="how many (default 20)")
     show = add("show", "show a run with its calls", "toolfold runs show 6afb0320")
     resume = add(
         "resume",

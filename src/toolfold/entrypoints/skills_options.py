@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from toolfold.entrypoints.parser import accept_yes
+
 _VERBS = {
     "list": ("list skills, and what is wrong with broken ones", "list"),
     "show": ("show a skill: signature, results, code, versions", "show weekly_report"),
@@ -38,9 +40,10 @@ def add_skills(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser.set_defaults(command=f"skills_{name}", module=module)
         if name not in {"list", "test"}:
             parser.add_argument("name", metavar="NAME", help="such as weekly_report")
-        if name in {"list", "show", "test", "diff"}:
+        if name != "edit":
             parser.add_argument("--json", action="store_true", help="print JSON")
     parsers["test"].add_argument("name", nargs="*", metavar="NAME", help="default: all recorded")
+    accept_yes(parsers["delete"])
     parsers["export"].add_argument("target", metavar="TARGET", help="a directory, or a .zip file")
     diff = parsers["diff"]
     diff.add_argument("old", nargs="?", type=int, help="a version (default: the one before)")

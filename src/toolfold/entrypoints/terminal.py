@@ -17,8 +17,8 @@ from toolfold.errors import ConfigError
 
 if TYPE_CHECKING:
     from toolfold.app import App
+    from toolfold.catalog.questions import Elicitor
     from toolfold.config.config import Config
-    from toolfold.memory.memories import RequestContext
 
 StreamName = Literal["stdout", "stderr"]
 OnMemoryProgress = Callable[[int, int, str], None]
@@ -51,8 +51,11 @@ class RemoteTerminal(Protocol):
         """Print there."""
         ...
 
-    def read_line(self) -> str:
-        """Return what is typed there, with its end; "" when nothing more comes."""
+    def read_line(self, *, hidden: bool = False) -> str:
+        """Return what is typed there, with its end; "" when nothing more comes.
+
+        What is `hidden` does not appear there while it is typed.
+        """
         ...
 
     def read_input(self, path: str | None = None) -> bytes:
@@ -77,10 +80,13 @@ class RemoteTerminal(Protocol):
 
     def ask_memory(
         self,
-        place: "RequestContext",
+        config: "Config",
+        namespace: str,
         verb: str,
         arguments: dict[str, Any],
+        *,
         on_progress: OnMemoryProgress | None,
+        elicitor: "Elicitor | None",
     ) -> Any:
         """Have a verb of memory done here, and return its answer as JSON."""
         ...
@@ -126,10 +132,26 @@ def read_file(path: str) -> bytes:
         if terminal is not None:
             return terminal.read_input(path)
         return (current_directory() / path).read_bytes()
+    except IsADirectoryError as error:
+        raise ConfigError(f"{path} is a folder. Name a Python file.") from error
     except OSError as error:
         raise ConfigError(
             f"Cannot read {path}: {error.strerror or error}. Name a file that you can read."
         ) from error
+
+
+def read_hidden(prompt: str) -> str:
+    """Return what the person at the terminal types, which does not appear there; "" for no more."""
+    terminal = _remote.get()
+    if terminal is not None:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return terminal.read_line(hidden=True)
+    from getpass import getpass
+
+    try:
+        return getpass(prompt, stream=sys.stderr)
+    except EOFError:
+        return ""
 
 
 def open_browser(address: str) -> None:

@@ -31,6 +31,7 @@ def add_approvals(commands: Any, shared: argparse.ArgumentParser) -> None:
         examples=("toolfold reject 6afb0320",),
     )
     reject.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+    reject.add_argument("--json", action="store_true", help="print JSON")
     reject.set_defaults(command="reject", module="commands.approve")
 
 
@@ -59,7 +60,7 @@ def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:
         parser.set_defaults(command=f"policy_{name}", module="commands.policy")
         return parser
 
-    show = add("show", "list the rules in their order", "toolfold policy show --json")
+    add("show", "list the rules in their order", "toolfold policy show --json")
     check = add(
         "check", "show which rule decides about a tool",
         "toolfold policy check crm.delete_contact '{\"id\": 7}'", parents=[shared],
@@ -68,8 +69,6 @@ def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:
     check.add_argument("arguments", nargs="?", default="{}", help="its arguments, as JSON")
     check.add_argument("--count", type=int, default=1, help="which call in the run (1, 2, …)")
     check.add_argument("--key", default="", metavar="ID", help="for the holder of this API key")
-    for parser in (show, check):
-        parser.add_argument("--json", action="store_true", help="print JSON")
     for name, about in (
         ("allow", "call a tool without asking"),
         ("deny", "never call a tool"),
@@ -85,3 +84,5 @@ def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:
         "toolfold policy import --dry-run",
     )
     taken.add_argument("--dry-run", action="store_true", help="print them, change nothing")
+    for parser in verbs.choices.values():
+        parser.add_argument("--json", action="store_true", help="print JSON")

@@ -70,6 +70,20 @@ COMMANDS: tuple[Row, ...] = (
         (("hash", "string", True), ("limit", "integer", False)),
     ),
     (
+        "supersede",
+        "Say that a note no longer holds, since another one says how it is; tell whether it did",
+        "memory.supersede",
+        False,
+        (("hash", "string", True), ("by", "string", True)),
+    ),
+    (
+        "reinstate",
+        "Say that a note holds after all which another one superseded; tell whether one did",
+        "memory.reinstate",
+        False,
+        (("hash", "string", True),),
+    ),
+    (
         "update",
         "Change what is given of a note, and return its hash; other content has another hash",
         "memory.update",
@@ -216,5 +230,12 @@ COMMANDS: tuple[Row, ...] = (
         "memory.search_graph",
         True,
         (("query", "string", True), ("limit", "integer", False)),
+    ),
+    (
+        "audit",
+        "Look through all notes for what is wrong, and return it with evidence and a proposal",
+        "memory.audit",
+        False,
+        (("kinds", "texts", False), ("limit", "integer", False), ("apply", "texts", False)),
     ),
 )

@@ -10,20 +10,23 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import mcp_types as types
+from anyio.abc import TaskGroup
 
-from toolfold.catalog.addresses import inner_uri
-from toolfold.catalog.answers import Answer, ArtifactSink, Blob
 from toolfold.catalog.binding import bind
 from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.offered import inner_uri
 from toolfold.catalog.results import to_answer
 from toolfold.catalog.sending import Sender
 from toolfold.catalog.textrules import OPEN
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Answer, ArtifactSink, Blob, Tool
 from toolfold.catalog.upstream import OnWait
+from toolfold.catalog.upstream_request import CallListener
 from toolfold.catalog.validation import Schemas
+from toolfold.catalog.watches import Tell
 from toolfold.execution.context import CallContext
 from toolfold.execution.trust.guard import facts_of, facts_of_offer
 from toolfold.execution.trust.passthrough import PassthroughBorder
+from toolfold.execution.trust.pinned_definitions import definition_of
 from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder
 from toolfold.execution.trust.stand_ins import stand_in
 from toolfold.jsontypes import Json, JsonObject
@@ -83,7 +86,9 @@ class Access(Generic[T]):
 class ToolCall(Access[Json]):
     """A tool, answered with a value."""
 
-    __slots__ = ("_args", "_keep", "_on_wait", "_reach", "_settle", "_tool", "_turn", "amend")
+    __slots__ = (
+        "_args", "_keep", "_listener", "_on_wait", "_reach", "_settle", "_tool", "_turn", "amend",
+    )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  # all that a call has to do with
         self,
@@ -96,8 +101,10 @@ class ToolCall(Access[Json]):
         settle: Callable[[], Awaitable[None]],
         on_wait: OnWait = lambda _why, _seconds: None,
         turn: Callable[[], AbstractAsyncContextManager[None]] | None = None,
+        listener: CallListener | None = None,
     ) -> None:
         super().__init__(tool.path, tool.server, reach.facts_of(tool), kwargs)
+        self._listener = listener
         self.amend: Callable[[Tool, JsonObject], JsonObject] | None = None
         """Changes arguments that are bound, or refuses the call."""
         self._reach = reach
@@ -130,6 +137,7 @@ class ToolCall(Access[Json]):
             keep=keep,
             on_wait=self._on_wait,
             ask=context.ask,
+            listener=self._listener and self._concealing(self._listener, context.privacy),
         )
         if self._turn is None:
             answer = await call()
@@ -139,6 +147,17 @@ class ToolCall(Access[Json]):
         await self._settle()
         self.size = answer.size
         return answer.value
+
+    def _concealing(self, listener: CallListener, privacy_border: PrivacyBorder) -> CallListener:
+        """Have what the server says of its progress heard as it may be seen."""
+        if not privacy_border.covers(self.server):
+            return listener
+
+        async def hear(done: float, total: float | None, note: str) -> None:
+            shown = await privacy_border.conceal(self.server, note, len(note)) if note else ""
+            await listener.hear(done, total, str(shown))
+
+        return CallListener(hear, listener.held)
 
     async def conceal(
         self, answer: Json, privacy_border: PrivacyBorder, sent: OutgoingArguments
@@ -231,8 +250,8 @@ class ResourceValue(Access[Json]):
         return {}
 
 
-class ResourceContents(Access[types.ReadResourceResult]):
-    """A resource, read by a client."""
+class _ClientResource(Access[T]):
+    """A resource, by the address that clients have."""
 
     __slots__ = ("_address", "_reach")
 
@@ -248,6 +267,34 @@ class ResourceContents(Access[types.ReadResourceResult]):
         """Return which resource of which server it is."""
         self._reach.catalog.offered.inner(self._address)
         return self.given
+
+
+class ResourceSubscription(_ClientResource[None]):
+    """A resource that a client wants to hear of as long as a group of tasks lasts."""
+
+    __slots__ = ("_tasks", "_tell")
+
+    def __init__(self, reach: "Reach", address: str, tasks: TaskGroup, tell: Tell) -> None:
+        super().__init__(reach, address)
+        self.name = self.name.removesuffix("read") + "subscribe"
+        self._tasks = tasks
+        self._tell = tell
+
+    async def send(self, sent: OutgoingArguments, _context: CallContext, _origin: str) -> None:
+        """Begin to watch it."""
+        module, uri = str(sent.arguments["server"]), str(sent.arguments["uri"])
+        await self._tasks.start(self._reach.sender.watch, module, uri, self._tell)
+
+    async def conceal(
+        self, _answer: None, _privacy_border: PrivacyBorder, _sent: OutgoingArguments
+    ) -> None:
+        """Return nothing: only that it changed is told."""
+
+
+class ResourceContents(_ClientResource[types.ReadResourceResult]):
+    """A resource, read by a client."""
+
+    __slots__ = ()
 
     async def send(
         self, sent: OutgoingArguments, context: CallContext, _origin: str
@@ -347,7 +394,7 @@ class Completion(Access[types.CompleteResult]):
 class VerbAccess(Access[Any]):
     """What is built in, answered as our own service does it."""
 
-    __slots__ = ("_form", "_options", "_path", "_reach")
+    __slots__ = ("_form", "_kept", "_options", "_path", "_reach")
 
     def __init__(
         self,
@@ -356,13 +403,16 @@ class VerbAccess(Access[Any]):
         arguments: JsonObject,
         *,
         form: Callable[[Any], Any],
+        kept: Callable[[Any], Any] = lambda answer: answer,
         **options: Any,
     ) -> None:
+        """`form` makes of the answer what the caller gets, and `kept` of that what is journaled."""
         tool = reach.built_in(path)
         super().__init__(tool.path, tool.server, reach.facts_of(tool), arguments)
         self._reach = reach
         self._path = path
         self._form = form
+        self._kept = kept
         self._options = options
 
     async def send(self, sent: OutgoingArguments, _context: CallContext, _origin: str) -> Any:
@@ -378,7 +428,7 @@ class VerbAccess(Access[Any]):
 
     def value(self, answer: Any) -> Any:
         """Return the answer; of a long text, its head."""
-        return answer[:_KEPT_CHARS] if isinstance(answer, str) else answer
+        return answer[:_KEPT_CHARS] if isinstance(answer, str) else self._kept(answer)
 
 
 class Reach:
@@ -403,7 +453,8 @@ class Reach:
         path = tool.path
         known = self._facts.get(path)
         if known is None or known[0] is not tool:
-            known = self._facts[path] = tool, facts_of(tool)
+            facts = facts_of(tool)._replace(definition=definition_of(tool))
+            known = self._facts[path] = tool, facts
         return known[1]
 
 

@@ -11,14 +11,12 @@ from typing import Final
 import anyio.to_thread
 from anyio.from_thread import check_cancelled
 
-from toolfold.catalog.answers import Blob, LargeAnswer, Redact
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Blob, LargeAnswer, Redact, Tool
 from toolfold.errors import BadCall, BadInput, ToolFailed
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.results import save_result
+from toolfold.workspace.descent import attentive
 from toolfold.workspace.verbs import ROOT, described, inner_path
-from toolfold.workspace.watched_file import attentive
-from toolfold.workspace.workspace import Workspace
+from toolfold.workspace.workspace import Workspace, save_result
 
 _SHOWN_BYTES: Final = 5_000_000
 _JSON_STARTS: Final = (b"{", b"[")

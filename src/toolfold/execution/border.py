@@ -6,7 +6,8 @@ Doors translate, and nothing else: they say what is to be done (an `Access`) and
 
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
@@ -20,8 +21,10 @@ from toolfold.errors import (
     Denied,
     RunError,
     ToolfoldError,
+    TooManyRequests,
     Unrecorded,
     UpstreamError,
+    count,
 )
 from toolfold.execution.access import Access
 from toolfold.execution.context import CallContext, Door
@@ -29,8 +32,9 @@ from toolfold.execution.trust.approvals import Approvals
 from toolfold.execution.trust.asked_clients import AskedClients
 from toolfold.execution.trust.guard import CallGuard, RunFacts, facts_of_offer
 from toolfold.execution.trust.passthrough import ItemT, PassthroughBorder
+from toolfold.execution.trust.preapproval import Preapproval, Preapprovals
 from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder, PrivacyRules
-from toolfold.execution.trust.taint import SessionTaints, Taint, TaintTracker
+from toolfold.execution.trust.taint import Literals, SessionTaints, Taint, TaintTracker
 from toolfold.journal.journal import Journal
 from toolfold.journal.replay import Answered, Replay
 from toolfold.journal.run_writer import JournaledCall, JournaledRun
@@ -41,7 +45,14 @@ from toolfold.policy.rules import Action, Rule
 
 T = TypeVar("T")
 
-KINDS: Final[dict[Door, RunKind]] = {"mcp": "direct", "rest": "request", "memory": "direct"}
+KINDS: Final[dict[Door, RunKind]] = {
+    "mcp": "direct",
+    "rest": "request",
+    "memory": "direct",
+    "script": "request",
+    "hook": "request",
+    "terminal": "request",
+}
 """What the journal calls the run of a single access, by its door."""
 
 _HELD_UP_S: Final = 2.0
@@ -61,6 +72,9 @@ class TrustServices:
     privacy: PrivacyRules
     scope: str
     """The namespace in which the user allows tools for good."""
+    preapprovals: Preapprovals
+    at_once: int = 16
+    """How much the holder of a key may have under way at one time."""
     on_failure: str = "refuse"
     """What becomes of calls that change something while the journal cannot be written."""
 
@@ -73,6 +87,7 @@ class Border:
         self.trust = trust
         self.taints = SessionTaints(trust.privacy.untrusted)
         self._talks: OrderedDict[tuple[Door, str], _Talk] = OrderedDict()
+        self._under_way: Counter[str] = Counter()
 
     async def cross(self, access: Access[T], context: CallContext) -> T:
         """Bind, reveal, validate, admit, write the intent, send, conceal, taint, write the call.
@@ -135,19 +150,27 @@ class Border:
         ask: Elicitor | None = None,
         shown: Callable[[T], str] = lambda _answer: "",
         on_end: Callable[[JournaledRun], None] = lambda _run: None,
+        on_note: Callable[[str], None] = lambda _note: None,
     ) -> T:
         """Do one thing for somebody who has no program: a run of one call, as `cross` does it.
 
+        `on_note` is told what the caller shall know beside the answer.
+
         Raises:
+            TooManyRequests: As `counted`.
             ToolfoldError: As `cross`.
         """
         answer: T | None = None
         trouble: ToolfoldError | None = None
-        with self._journal.begin(origin, code, kind=KINDS[door], run_id=run_id) as run:
+        begun = partial(self._journal.begin, origin, code, kind=KINDS[door], run_id=run_id)
+        with self.counted(origin), begun() as run:
+            context = self._context(origin, door, run, ask)
             try:
-                answer = await self.cross(access, self._context(origin, door, run, ask))
+                answer = await self.cross(access, context)
             except ToolfoldError as error:
                 trouble = error
+            for note in (*context.guard.notes, *unrecorded_notes(run)):
+                on_note(note)
             reply = str(trouble) if trouble else shown(answer)  # type: ignore[arg-type]
             run.end(failure="error" if trouble else None, reply=reply)
             on_end(run)
@@ -155,9 +178,38 @@ class Border:
             raise trouble
         return answer  # type: ignore[return-value]
 
-    def guard(self, policy: Policy, run: RunFacts, journaled: JournaledRun) -> CallGuard:
+    @contextmanager
+    def counted(self, origin: Origin) -> Iterator[None]:
+        """Count what the holder of a key has under way: runs, and calls without one.
+
+        Raises:
+            TooManyRequests: It is too much; nothing was done.
+        """
+        if not origin.has_key:
+            yield
+            return
+        if self._under_way[origin.client] >= self.trust.at_once:
+            raise TooManyRequests(
+                f"This key has {self.trust.at_once} runs and calls under way, which is as many as "
+                "it may have at one time (`keys.at_once`). Wait for one to end, then try again."
+            )
+        self._under_way[origin.client] += 1
+        try:
+            yield
+        finally:
+            self._under_way[origin.client] -= 1
+
+    def guard(
+        self,
+        policy: Policy,
+        run: RunFacts,
+        journaled: JournaledRun,
+        preapproval: Preapproval | None = None,
+    ) -> CallGuard:
         """Return what decides about the calls of a program, by the rules that hold now."""
+        policy = preapproval.tightened(policy) if preapproval else policy
         guard = CallGuard(policy, self.trust.approvals, run, journaled.decide)
+        guard.preapproval = preapproval
         guard.on_automatic_answer = partial(self.trust.clients.learn, run.origin.program)
         return guard
 
@@ -165,19 +217,25 @@ class Border:
         """Return the rules for a client. Raises ConfigError where they cannot be read."""
         return self.trust.rules.policy(client)
 
-    def policy_for(self, origin: Origin, ask: Elicitor | None) -> Policy:
+    def policy_for(
+        self, origin: Origin, ask: Elicitor | None, preapproval: Preapproval | None = None
+    ) -> Policy:
         """Return the rules for who asks for a run, with what holds where nobody can be asked.
 
         Raises:
             ConfigError: They cannot be read.
         """
         is_asked = ask is not None and not self.trust.clients.answers_by_itself(origin.program)
-        has_decided = origin.is_local_client and not is_asked
+        is_unasked = preapproval is not None and not preapproval.is_asked
+        has_decided = origin.is_local_client and not is_asked and not is_unasked
         return self.trust.rules.policy(origin.client, has_decided=has_decided)
 
-    def taint(self, origin: Origin, door: Door) -> TaintTracker:
+    def taint(
+        self, origin: Origin, door: Door, *, literals: Literals | None = None
+    ) -> TaintTracker:
         """Return what follows the words of untrusted upstreams for somebody without a program."""
-        return TaintTracker(self._talk(origin, door).taint, self.taints.untrusted)
+        talk = self._talk(origin, door)
+        return TaintTracker(talk.taint, self.taints.untrusted, literals=literals)
 
     def privacy(self) -> PrivacyBorder:
         """Return what conceals and reveals, for one run."""
@@ -195,8 +253,9 @@ class Border:
         self, origin: Origin, door: Door, run: JournaledRun, ask: Elicitor | None
     ) -> CallContext:
         facts = RunFacts(first=run.id, attempt=run.id, origin=origin, scope=self.trust.scope)
+        policy = self._closed_or(origin.client, origin, ask)
         guard = CallGuard(
-            self._closed_or(origin.client, origin, ask),
+            policy,
             self.trust.approvals,
             facts,
             run.decide,
@@ -204,13 +263,15 @@ class Border:
             may_wait=False,
         )
         guard.ask = ask
+        if door == "terminal":
+            guard.where_asked = "Repeat the command at a terminal, where you are asked."
         return CallContext(
             origin=origin,
             door=door,
             run=run,
             guard=guard,
             privacy=self.privacy(),
-            taint=self.taint(origin, door),
+            taint=self.taint(origin, door, literals=frozenset if policy.is_careful else None),
             ask=ask,
         )
 
@@ -224,7 +285,9 @@ class Border:
             return Policy((Rule(Action.DENY, origin=str(error)),))
 
     def _talk(self, origin: Origin, door: Door) -> "_Talk":
-        key, now = (door, origin.client), time.monotonic()
+        # All hooks are one client, and each conversation of it somebody else.
+        caller = origin.request if door == "hook" else origin.client
+        key, now = (door, caller), time.monotonic()
         talk = self._talks.get(key)
         if talk is None or now - talk.heard_at > _SILENT_S:
             talk = self._talks[key] = _Talk()
@@ -269,6 +332,13 @@ class _Talk:
     heard_at: float = 0.0
 
 
+def unrecorded_notes(run: JournaledRun) -> tuple[str, ...]:
+    """Return what is said of calls that could not be written down before they were made."""
+    if not run.unrecorded:
+        return ()
+    return (f"{count(run.unrecorded, 'changing call')} went unrecorded (audit.on_failure).",)
+
+
 def replayed(replay: Replay, call: JournaledCall) -> Answered | None:
     """Return how an earlier attempt of the run had the call answered; None if it had not."""
     try:
@@ -290,7 +360,7 @@ async def _admitted(
     Of a call that they do not let pass the journal says nothing was done.
     """
     facts, dry_run_log = access.facts, context.dry_run_log
-    tainted = await context.taint.find(call.arguments)
+    tainted = await context.taint.find(call.arguments, may_write=not call.is_reading)
     try:
         if dry_run_log is None:
             await context.guard.admit(
@@ -313,7 +383,10 @@ async def _sent(access: Access[T], sent: OutgoingArguments, context: CallContext
     privacy_border = context.privacy
     try:
         with context.guard.sending():
-            async with privacy_border.errors(access.server, sent):
+            if privacy_border.covers(access.server, sent):
+                async with privacy_border.errors(access.server, sent):
+                    answer = await access.send(sent, context, origin)
+            else:
                 answer = await access.send(sent, context, origin)
             return await access.conceal(answer, privacy_border, sent)
     except (BadCall, Denied):  # our own words

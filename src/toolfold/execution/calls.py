@@ -1,16 +1,17 @@
 """The calls of one run: answered and counted; what goes to a server crosses the border."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Final
 
 import anyio
 import anyio.lowlevel
 
-from toolfold.catalog.answers import Blob
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import Blob, Tool
+from toolfold.catalog.upstream_request import CallListener
 from toolfold.errors import BadCall, NeedsApproval, Rejected, ToolfoldError
 from toolfold.execution.access import Access, Reach, ResourceValue, ToolCall
 from toolfold.execution.artifacts import RunArtifacts
@@ -18,8 +19,7 @@ from toolfold.execution.border import Border, replayed
 from toolfold.execution.context import CallContext
 from toolfold.execution.modules import cache as caching
 from toolfold.execution.modules.cache import Cache, RunCache
-from toolfold.execution.modules.runs import GET as GET_RUN
-from toolfold.execution.modules.runs import RunsModule
+from toolfold.execution.modules.runs import READ_ONLY, RunsModule, Waiter
 from toolfold.execution.modules.skills import SAVE, with_source
 from toolfold.execution.modules.tools import READ, RESOURCES, DiscoveryModule, read_arguments
 from toolfold.execution.report import Tally
@@ -41,6 +41,7 @@ PROGRESS: Final = "progress"
 
 _MAX_NOTE_CHARS: Final = 200
 _LONG: Final = 1 << 20  # of what nobody has measured
+_SIGN: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ class Calls:
         self._definition_of = definition_of
         self._looking = anyio.Lock()
         self._has_own_progress = False
+        self._signs = 0.0
         self._waited_s: dict[str, float] = {}
 
     async def call(self, call: GuestCall) -> Json:
@@ -98,7 +100,8 @@ class Calls:
                 return await self._cached(call)
         if call.function.startswith("runs."):
             self._refuse_to_rehearse(call)
-            return await self._runs.call(call, self.context.origin)
+            waiter = Waiter(self._journaled.id, self._held, self._show_sign)
+            return await self._runs.call(call, self.context.origin, waiter)
         if call.function == READ:
             asked = read_arguments(call)
             keep, settle = self._artifacts, self._artifacts.save_blobs
@@ -116,7 +119,7 @@ class Calls:
 
     def _refuse_to_rehearse(self, call: GuestCall) -> None:
         """Refuse what does something with another run, in a dry run."""
-        if self.context.dry_run_log is not None and call.function != GET_RUN:
+        if self.context.dry_run_log is not None and call.function not in READ_ONLY:
             raise BadCall(f"{call.function} did nothing: this is a dry run. runs.get can be used.")
 
     async def _counted(self, access: Access[Json]) -> Json:
@@ -148,15 +151,38 @@ class Calls:
             settle=self._artifacts.save_blobs,
             on_wait=self._note_wait,
             turn=self._turn if is_file else None,
+            listener=None
+            if tool.is_built_in
+            else CallListener(partial(self._hear, tool.path), self._held),
         )
         access.amend = self._amended
         return access
+
+    async def _hear(self, path: str, done: float, total: float | None, note: str) -> None:
+        """Tell the client what a server says of a call, unless the code says how far it is."""
+        if not self._has_own_progress:
+            self._show_sign(f"{path} {_share(done, total)}{note}".strip())
+
+    def _show_sign(self, note: str) -> None:
+        """Tell the client that something is at work; its count must grow with each notification."""
+        self._signs = max(self._signs + _SIGN, self.tally.total)
+        self._on_progress(self._signs, None, note)
+
+    def _held(self) -> AbstractContextManager[None]:
+        """Have the run's time stand still while a server is at work that says so."""
+        clock = self.context.guard.clock
+        return nullcontext() if clock is None else clock.paused()
 
     def _amended(self, tool: Tool, arguments: JsonObject) -> JsonObject:
         """Add what only this run knows; refuse what `cached` may not do."""
         self._caching.check(tool)
         is_save = tool.is_built_in and tool.own_path == SAVE
-        return with_source(arguments, self._definition_of) if is_save else arguments
+        if not is_save:
+            return arguments
+        amended = with_source(arguments, self._definition_of)
+        if amended is not arguments:
+            self.context.taint.note_written(str(amended["source"]))
+        return amended
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -240,6 +266,12 @@ class Calls:
     def waits(self) -> tuple[str, ...]:
         """Why the run waited before calls, and how long in all."""
         return tuple(f"{why}: waited {total:.1f} s" for why, total in self._waited_s.items())
+
+
+def _share(done: float, total: float | None) -> str:
+    if total:
+        return f"{done:g}/{total:g} "
+    return f"{done:g} " if done else ""
 
 
 def _progress(call: GuestCall) -> tuple[float, float | None, str]:

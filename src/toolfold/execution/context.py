@@ -12,9 +12,10 @@ from toolfold.journal.replay import Replay
 from toolfold.journal.run_writer import JournaledRun
 from toolfold.journal.runs import Origin
 
-Door = Literal["code", "mcp", "rest", "memory"]
+Door = Literal["code", "mcp", "rest", "memory", "script", "hook", "terminal"]
 """By which way somebody came: guest code; a client that asks by itself; a program over REST; a
-client that sees memory alone."""
+client that sees memory alone; a script of the user's that asks memory; a hook of a client; the
+user, with a command at a terminal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

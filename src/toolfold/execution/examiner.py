@@ -1,24 +1,68 @@
 """Examiner: which interpreter a program needs, and what cannot work, before anything happens."""
 
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final
 
 from toolfold.catalog.catalog import Catalog
-from toolfold.catalog.definitions import Definitions
 from toolfold.catalog.names import sandbox_name
+from toolfold.catalog.tool import Definitions
 from toolfold.config.settings import Limits
 from toolfold.errors import ToolfoldError
 from toolfold.execution import report
 from toolfold.execution.analysis.imports import used_modules, with_added
 from toolfold.execution.analysis.plan import ProgramPlan, make_plan
-from toolfold.execution.analysis.review import Finding, review
+from toolfold.execution.analysis.read_ahead import read_ahead
+from toolfold.execution.analysis.review import ARGUMENT_RULES, Finding, review, surely_differ
 from toolfold.execution.sessions.bindings import NOTHING, Bindings
 from toolfold.execution.skills.linker import LinkedProgram, SkillLinker
-from toolfold.execution.skills.review import review_calls
 from toolfold.execution.tiers import Tier, Tiers
-from toolfold.sandbox.sandbox import Checker
+from toolfold.sandbox.sandbox import Checker, Diagnostic
 from toolfold.skills.models import Skill
 
+_QUOTED: Final = re.compile(r"`([^`]*)`")
+
+
+def review_calls(linked: LinkedProgram, diagnostics: Iterable[Diagnostic]) -> list[Finding]:
+    """Return what is surely wrong with how a program calls its skills."""
+    if not linked.skills:
+        return []
+    by_symbol = {skill.symbol: skill for skill in linked.skills}
+    found: dict[Finding, None] = {}
+    diagnostics = [each for each in diagnostics if each.rule in ARGUMENT_RULES and each.line > 0]
+    misspelt = {each.line for each in diagnostics if each.rule == "unknown-argument"}
+    for diagnostic in diagnostics:
+        quoted = _QUOTED.findall(diagnostic.message)
+        skill = next((by_symbol[each] for each in quoted if each in by_symbol), None)
+        if skill is None or (diagnostic.rule == "missing-argument" and diagnostic.line in misspelt):
+            continue
+        if message := _message(diagnostic, skill, quoted):
+            found[Finding(line=diagnostic.line, message=message)] = None
+    return list(found)
+
+
+def _message(diagnostic: Diagnostic, skill: Skill, quoted: list[str]) -> str | None:
+    path, how = f"skills.{skill.name}", f"Signature: {skill.signature}"
+    match diagnostic.rule:
+        case "unknown-argument":
+            near = get_close_matches(quoted[0], skill.function.names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            return f"{path} has no parameter {quoted[0]!r}.{hint} {how}"
+        case "missing-argument":
+            return f"{path} needs {', '.join(quoted[:-1])}. {how}"
+        case "invalid-argument-type":
+            expected, found = quoted[-2:]
+            if found.startswith("Literal[") and surely_differ(expected, found):
+                return f"{path} takes {expected}, not {found}. {how}"
+            return None
+        case _:
+            return f"{diagnostic.message.replace(skill.symbol, path)}. {how}"
+
+
 _MAX_CHECKED: Final = 1_000
+_AHEAD_BYTES: Final = 1 << 23  # what thousands of calls with several short arguments take
 _STUBS: Final = (
     "def show(image: object, /) -> None: ...",
     "def progress(done: float, total: float | None = None, note: str = '') -> None: ...",
@@ -87,6 +131,13 @@ class Examiner:
                 return "monty", findings
         found_anyway = review(plan, found, self._catalog, packages=tiers.packages)
         return "cpython", found_anyway + misused
+
+    def read_ahead(self, linked: LinkedProgram, bound: Bindings) -> LinkedProgram:
+        """Return a program whose loops say which reads will come, where they show that."""
+        if not self._limits.read_ahead or self._limits.value_bytes < _AHEAD_BYTES:
+            return linked
+        ahead = read_ahead(linked.plan, self._catalog, bound.names)
+        return linked if ahead is linked.plan else replace(linked, ahead=ahead)
 
     async def check_skill(self, skill: Skill) -> tuple[Tier, list[Finding]]:
         """Return which interpreter a skill needs, and what is wrong with its code.

@@ -1,32 +1,57 @@
 """Where a program is run: in one interpreter, or in both, after what must run before it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cache as cache_result
 from typing import Final
 
-from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.catalog import Catalog, StubFiles
 from toolfold.catalog.questions import Elicitor
-from toolfold.catalog.stubfiles import StubFiles
+from toolfold.catalog.tool import Definitions
 from toolfold.clocks import PausableClock
 from toolfold.execution.calls import PROGRESS, SHOW, Calls
 from toolfold.execution.examiner import Examiner
 from toolfold.execution.modules import cache
 from toolfold.execution.modules import runs as runs_module
 from toolfold.execution.modules import tools as discovery_module
+from toolfold.execution.read_ahead import reading_ahead
 from toolfold.execution.sessions.bindings import Bindings, bindings
-from toolfold.execution.sessions.carry import candidates, changes, stays_behind, values_in
-from toolfold.execution.sessions.handover import no_calls, pack_up, refuse_to_leave
+from toolfold.execution.sessions.handover import (
+    Handover,
+    candidates,
+    changed_by_both,
+    changes,
+    no_calls,
+    pack_up,
+    refuse_to_leave,
+    stays_behind,
+    values_in,
+)
+from toolfold.execution.sessions.pickled import (
+    Pickled,
+    changed_texts,
+    lost_names,
+    lost_with_process,
+    only,
+    read_texts,
+    write_texts,
+)
 from toolfold.execution.sessions.sessions import SessionLease, Sessions
 from toolfold.execution.skills.linker import LinkedProgram, run_linked
 from toolfold.execution.skills.recorder import Recorder
 from toolfold.execution.tiers import Tier, Tiers
-from toolfold.execution.trust.paused_runs import RunElicitor, WaitingRuns
+from toolfold.execution.trust.guard import facts_of
+from toolfold.execution.trust.preapproval import RunElicitor, WaitingRuns
 from toolfold.sandbox.sandbox import (
+    AHEAD,
     Frozen,
     GuestFiles,
     GuestModule,
     GuestOutcome,
     Modules,
+    OnCall,
+    OnPrint,
     Program,
     Session,
     SessionStart,
@@ -36,7 +61,7 @@ from toolfold.sandbox.sandbox import (
 from toolfold.sandbox.trees import ReadOnlyTree, Roots, Unchanged
 from toolfold.workspace.workspace import Workspace
 
-_NAMES: Final = frozenset({SHOW, PROGRESS, cache.GET, cache.PUT})
+_NAMES: Final = frozenset({SHOW, PROGRESS, AHEAD, cache.GET, cache.PUT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +74,29 @@ class ExecutionRequest:
     """Notes what skills call, if there are any."""
     ask: Elicitor | None
     lease: SessionLease
+    on_print: "PrintedOnce | None" = None
+
+
+class PrintedOnce:
+    """Passes on what a program prints; what it prints again when it begins anew is left out."""
+
+    def __init__(self, on_print: OnPrint) -> None:
+        self._on_print = on_print
+        self._printed: list[str] = []
+        self._again = ""
+
+    def begin_again(self) -> None:
+        """Expect all that was printed once more."""
+        self._again = "".join(self._printed)
+
+    def __call__(self, text: str) -> None:
+        """Take what is printed."""
+        if self._again.startswith(text):
+            self._again = self._again.removeprefix(text)
+            return
+        text, self._again = text.removeprefix(self._again), ""
+        self._printed.append(text)
+        self._on_print(text)
 
 
 class Executor:
@@ -64,6 +112,8 @@ class Executor:
         sessions: Sessions,
         workspace: Workspace,
         wall_time_s: float,
+        text_bytes: int,
+        read_ahead: int,
     ) -> None:
         self._catalog = catalog
         self._tiers = tiers
@@ -72,6 +122,17 @@ class Executor:
         self._sessions = sessions
         self._workspace = workspace
         self._wall_time_s = wall_time_s
+        self._text_bytes = text_bytes
+        self._ahead = read_ahead
+        self._modules: tuple[Definitions, Modules] | None = None
+
+    @property
+    def _offered(self) -> Modules:
+        """What can be imported, made once for the tools that there are now."""
+        tools = self._catalog.definitions
+        if self._modules is None or self._modules[0] is not tools:
+            self._modules = tools, modules(self._catalog)
+        return self._modules[1]
 
     async def play(self, request: ExecutionRequest, tier: Tier) -> tuple[Tier, GuestOutcome]:
         """Run, and once more on CPython where Monty fails before anything was called.
@@ -86,12 +147,15 @@ class Executor:
         if self._tiers.may_try_again(tier, outcome.failure) and calls.is_unused:
             if request.recorder:
                 request.recorder.begin_again()
+            if request.on_print:
+                request.on_print.begin_again()
             outcome, other = await self._play(request, "cpython")
             tier = "cpython"
             if outcome.failure is None or state is None:
                 kept, state = "cpython", other
             else:  # the code is wrong in both: the session stays where it was
                 close_parked(other)
+                lease.missing = {}
         is_frozen = outcome.failure is not None and outcome.failure.kind == "approval"
         if lease.is_kept and not (is_frozen and state is None):
             bound = bindings(request.linked.plan)
@@ -105,26 +169,25 @@ class Executor:
         """Keep what a run has left; where others changed the session since, what it changed."""
         lease, sessions = request.lease, self._sessions
         async with sessions.updating(lease.info.name):
-            if not sessions.has_gone_on(lease) and not (lease.is_apart and tier == "cpython"):
+            if not sessions.has_gone_on(lease):
+                if state is not None:
+                    lease.leave_behind()
                 await sessions.keep(lease, state, tier, bound)
-                return
-            if state is None:
-                return
-            now = sessions.latest(lease.info.name)
-            if tier == "cpython" or now.info.tier == "cpython":
-                close_parked(state)
-                own = [name for name in bound.names if name not in bound.imports]
-                if own:
-                    lease.notes.append(stays_behind(own))
-                return
-            await self._carry(request, state, now, bound)
+            elif state is not None:
+                now = sessions.latest(lease.info.name)
+                is_pickled = tier == "cpython" and now.info.tier == "cpython"
+                merge = self._merge if is_pickled else self._carry
+                await merge(request, state, now, bound)
+                lease.notes += now.notes
 
     async def _carry(
         self, request: ExecutionRequest, state: SessionState, now: SessionLease, bound: Bindings
     ) -> None:
+        """Carry into a session what a run changed, by texts that both interpreters read."""
         lease = request.lease
         names = candidates(request.linked.plan, lease.info.bindings, bound)
         if not names:
+            close_parked(state)
             return
         before, after, there = [
             await self._values(each, names) for each in (lease.state, state, now.state)
@@ -137,19 +200,65 @@ class Executor:
         both = [each for each in found.bound.names if there.get(each, "") != before.get(each, "")]
         both = [each for each in both if after[each] is not None and there[each] != after[each]]
         if both:
-            lease.notes.append(
-                f"Another run changed {', '.join(both)} meanwhile: the values of this run are kept."
-            )
-        start = SessionStart(state=now.state)
-        opened = self._tiers.sandbox("monty").open(
-            modules(self._catalog), _NAMES, session_start=start
-        )
-        async with opened as session:
+            lease.notes.append(changed_by_both(both))
+        async with self._latest(now) as session:
             for program in found.programs:
                 await session.run(program, no_calls)
-            left = await session.leave()
-        await self._sessions.keep(now, left, "monty", found.bound)
-        lease.notes += now.notes
+            await self._keep_latest(now, session, found.bound)
+
+    async def _merge(
+        self, request: ExecutionRequest, state: SessionState, now: SessionLease, bound: Bindings
+    ) -> None:
+        """Bring together what a run and others changed of CPython's variables.
+
+        The process that had the session goes on with it, for it holds what cannot be pickled.
+        """
+        lease = request.lease
+        own = changed_texts(lease.before, lease.texts)
+        others = changed_texts(lease.before, now.texts)
+        if both := [name for name in own if name in others and own[name] != others[name]]:
+            lease.notes.append(changed_by_both(both))
+        if lease.is_apart:
+            left = [name for name in lost_names(lease.texts, bound) if name in bound.names]
+            lease.notes += [stays_behind(left)] if left else []
+            close_parked(state)
+            async with self._latest(now) as session:
+                await read_texts(session, own, bound)
+                await self._keep_latest(now, session, bound)
+            return
+        pulled = {name: text for name, text in others.items() if name not in own}
+        foreign = set(now.info.bindings.names) - set(bound.names)
+        start = SessionStart(state=state)
+        opened = self._tiers.sandbox("cpython").open(self._offered, _NAMES, session_start=start)
+        async with opened as session:
+            await read_texts(session, pulled, only(now.info.bindings, foreign))
+            await self._keep_latest(now, session, bound)
+
+    @asynccontextmanager
+    async def _latest(self, now: SessionLease) -> AsyncIterator[Session]:
+        """Open a session as it is now: in its process, or in a new one that is made alike."""
+        parked = self._sessions.take_parked(now) if now.info.tier == "cpython" else None
+        state = parked or (now.state if isinstance(now.state, Frozen) else None)
+        opened = self._tiers.sandbox(now.info.tier).open(
+            self._offered, _NAMES, session_start=SessionStart(state=state)
+        )
+        async with opened as session:
+            if state is None and isinstance(now.state, Pickled):
+                await read_texts(session, now.texts, now.info.bindings)
+            yield session
+
+    async def _keep_latest(self, now: SessionLease, session: Session, bound: Bindings) -> None:
+        if now.info.tier == "cpython":
+            names = now.info.bindings.after(bound).names
+            now.texts = await write_texts(session, names, room=self._text_bytes)
+        await self._sessions.keep(now, await session.leave(), now.info.tier, bound)
+
+    async def plain_names(self, lease: SessionLease, names: Collection[str]) -> frozenset[str]:
+        """Return those of the names that are plain values there, or not bound at all."""
+        if lease.info.tier != "monty":
+            return frozenset()
+        values = await self._values(lease.state, tuple(names))
+        return frozenset(name for name, value in values.items() if value is not None)
 
     async def _values(
         self, state: SessionState | None, names: tuple[str, ...]
@@ -157,10 +266,11 @@ class Executor:
         """Read the values of names from what a session was left as."""
         if state is None:
             return dict.fromkeys(names, "")
+        if isinstance(state, Pickled):
+            return dict.fromkeys(names)
+        tier: Tier = "monty" if isinstance(state, Frozen) else "cpython"
         start = SessionStart(state=state)
-        opened = self._tiers.sandbox("monty").open(
-            modules(self._catalog), _NAMES, session_start=start
-        )
+        opened = self._tiers.sandbox(tier).open(self._offered, _NAMES, session_start=start)
         async with opened as session:
             return await values_in(session, names)
 
@@ -170,14 +280,24 @@ class Executor:
         """Run in one interpreter; return what is left of it too."""
         linked, calls, lease = request.linked, request.calls, request.lease
         moves = tier == "cpython" and isinstance(lease.state, Frozen)
-        before = list(await self._moved(request)) if moves else []
-        before += _helpers(linked, lease.info.bindings)
-        state = None if moves else lease.state
-        session_start = SessionStart(state=state, seed=calls.seed, clock=calls.read_clock)
+        handover = await self._moved(request) if moves else Handover()
+        before = [*handover.programs, *_helpers(linked, lease.info.bindings)]
+        pickled = lease.state if isinstance(lease.state, Pickled) else None
+        state = None if moves or pickled else lease.state
+        origin = calls.context.origin
+        session_start = SessionStart(
+            state=state,
+            seed=calls.seed,
+            clock=calls.read_clock,
+            is_kept=lease.is_kept,
+            on_print=request.on_print,
+            caller=origin.client,
+            is_remote=origin.has_key,
+        )
         names = _NAMES.union(*(self._examiner.aliases(plan) for plan in linked.plans))
         files = calls.files = self._files(calls)
         opened = self._tiers.sandbox(tier).open(
-            modules(self._catalog), names, files=files, session_start=session_start
+            self._offered, names, files=files, session_start=session_start
         )
         async with opened as session:
             clock = self._attend(request, tier, session)
@@ -185,9 +305,49 @@ class Executor:
                 outcome = await session.run(program, no_calls, clock=clock)
                 if outcome.failure is not None:
                     return outcome, None
-            on_call = request.recorder.call if request.recorder else calls.call
-            outcome = await run_linked(session, linked, on_call, clock)
+            for program in handover.others:
+                await session.run(program, no_calls, clock=clock)
+            if tier == "cpython" and lease.is_kept:
+                await self._note_start(request, session, pickled, is_new=state is None)
+            outcome = await self._run(request, session, clock)
+            if tier == "cpython" and lease.is_kept:
+                own = bindings(linked.plan)
+                bound = lease.info.bindings.after(own)
+                lease.texts = await write_texts(session, bound.names, room=self._text_bytes)
+                lease.missing = handover.missing(lease.texts, own.names)
             return outcome, await session.leave() if lease.is_kept else None
+
+    async def _run(
+        self, request: ExecutionRequest, session: Session, clock: PausableClock
+    ) -> GuestOutcome:
+        """Run a program; where its loops say which reads will come, these begin before."""
+        linked, calls = request.linked, request.calls
+        on_call: OnCall = request.recorder.call if request.recorder else calls.call
+        if linked.ahead is None:
+            return await run_linked(session, linked, on_call, clock)
+        guard = calls.context.guard
+        async with reading_ahead(
+            on_call, self._catalog.find, lambda tool: guard.is_open(facts_of(tool)), self._ahead
+        ) as on_call:
+            return await run_linked(session, linked, on_call, clock)
+
+    async def _note_start(
+        self, request: ExecutionRequest, session: Session, pickled: Pickled | None, *, is_new: bool
+    ) -> None:
+        """Note with which variables a run begins in CPython, made anew where they must be."""
+        lease = request.lease
+        known = lease.info.bindings
+        if pickled:
+            used = known.used_by(request.linked.plan).names
+            left = await read_texts(session, pickled.texts, known)
+            if missed := [name for name in left if name in used and not lease.notes]:
+                lease.notes.append(lost_with_process(missed))
+        is_measured = not is_new or not known.names
+        lease.before = (
+            lease.texts
+            if is_measured
+            else await write_texts(session, known.names, room=self._text_bytes)
+        )
 
     def _attend(self, request: ExecutionRequest, tier: Tier, session: Session) -> PausableClock:
         """Tell those who answer its calls where a program runs; return its clock."""
@@ -198,6 +358,7 @@ class Executor:
         guard.ask = ask and replace(ask, put=RunElicitor(ask, self._waiting, clock))
         calls.context = replace(calls.context, ask=guard.ask)
         calls.settle_files = session.settle
+        guard.printed = session.printed
         return clock
 
     def _files(self, calls: Calls) -> Roots:
@@ -207,31 +368,31 @@ class Executor:
             own = Unchanged(own, "this is a dry run")
         return Roots({"servers": stubs, "workspace": own})
 
-    async def _moved(self, request: ExecutionRequest) -> Iterable[Program]:
-        """Return what makes in CPython the variables of Monty that a program uses.
+    async def _moved(self, request: ExecutionRequest) -> Handover:
+        """Return what makes in CPython the variables of Monty.
 
         Raises:
-            CodeRejected: Some of them cannot be made there.
+            CodeRejected: Some of those that the program uses cannot be made there.
         """
         plan, lease = request.linked.plan, request.lease
-        used = lease.info.bindings.used_by(plan)
-        if not used.names:
-            return ()
+        bound = lease.info.bindings
+        used = frozenset(bound.needed_by(plan).names)
+        if not bound.names:
+            return Handover()
         session_start = SessionStart(state=lease.state)
         monty = self._tiers.sandbox("monty")
-        async with monty.open(
-            modules(self._catalog), _NAMES, session_start=session_start
-        ) as session:
-            handover = await pack_up(session, used)
-        if handover.left:
-            raise refuse_to_leave(plan, handover.left)
-        return handover.programs
+        async with monty.open(self._offered, _NAMES, session_start=session_start) as session:
+            handover = await pack_up(session, bound, used)
+        if needed := [name for name in handover.left if name in used]:
+            raise refuse_to_leave(plan, needed)
+        return handover
 
 
 def modules(catalog: Catalog) -> Modules:
-    """Return every module that guest code can import, made when first needed."""
+    """Return every module that guest code can import now, each made when first needed."""
 
     def factory(module: str) -> Callable[[], GuestModule]:
+        @cache_result
         def make() -> GuestModule:
             tools = catalog.functions(module)
             spellings = {tool.listed.name for tool in tools.values()}

@@ -2,10 +2,11 @@
 
 import builtins
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from toolfold.catalog.tool import Tool
 from toolfold.execution.analysis.advice import AVAILABLE
 from toolfold.execution.tiers import Tier
 from toolfold.sandbox.sandbox import GuestFailure
@@ -19,6 +20,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "from map(), filter() or a key function.",
     "has no attribute": "values of tools are plain dicts and lists: use value['key'].",
     "list indices must be integers": "the value is a list: loop over it, or take value[0].",
+    "tuple indices must be integers": "the value has fields: print it to see them, and use "
+    "value.field.",
     "string indices must be integers": "the value is text, not a dict: print it to see its form.",
 }
 
@@ -34,6 +37,8 @@ _REFUSED: Final = re.compile(
 _LACKED: Final = re.compile(
     r"AttributeError: (?:module |type object )?'([\w.]+)'(?: object)? has no attribute '(\w+)'"
 )
+_FIELD: Final = re.compile(r"AttributeError: '(\w+)' object has no attribute '(\w+)'")
+_CLASS: Final = re.compile(r"class (\w+)\(NamedTuple\):\n((?: +.*\n?)+)")
 _GO_ON: Final = (
     "CPython has it, but the run had called tools or written files by then, and is not repeated. "
     "Send the rest as a run of its own that begins with `import io`, which only CPython has: what "
@@ -41,8 +46,12 @@ _GO_ON: Final = (
 )
 
 
-def hint_for(failure: GuestFailure, tier: Tier, *, has_cpython: bool) -> str | None:
+def hint_for(
+    failure: GuestFailure, tier: Tier, *, has_cpython: bool, tools: Iterable[Tool] = ()
+) -> str | None:
     """Return what a model should do next; None if there is nothing to add."""
+    if fields := _fields(failure, tools):
+        return f"it has: {', '.join(fields)}."
     if failure.message.startswith("AttributeError: module 'skills'"):
         return "write `from skills import <name>`; skills.search(...) finds skills."
     if tier == "cpython":
@@ -54,6 +63,21 @@ def hint_for(failure: GuestFailure, tier: Tier, *, has_cpython: bool) -> str | N
     if failure.message.startswith("AttributeError: module"):
         return "this function is not available in this sandbox; write it yourself."
     return _common(failure)
+
+
+def _fields(failure: GuestFailure, tools: Iterable[Tool]) -> list[str]:
+    """Return the fields of a value of ours that was asked for another."""
+    asked = _FIELD.match(failure.message)
+    if asked is None:
+        return []
+    sources = (
+        source for tool in tools if tool.listed.returned for source in tool.listed.returned.classes
+    )
+    for source in sources:
+        declared = _CLASS.match(source)
+        if declared is not None and declared[1] == asked[1]:
+            return re.findall(r"^ +(\w+):", declared[2], re.MULTILINE)
+    return []
 
 
 def _hint_for_cpython(failure: GuestFailure) -> str | None:

@@ -24,7 +24,7 @@ class ResumableRuns:
         """
         last = self._journal.following(self._journal.find(run_id).id)
         if self._journal.is_under_way(last):
-            raise BadInput(f"The run {last.id} is under way: runs.get({last.id!r}) waits for it.")
+            raise BadInput(f"The run {last.id} is under way: runs.wait({last.id!r}) waits for it.")
         replay = Replay(self._journal.recorded(last.id), decision=decision)
         await self._settle_doubts(replay)
         return replay

@@ -1,9 +1,9 @@
 """Runtime.run: the one path through the system."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import anyio
@@ -12,29 +12,29 @@ import anyio.to_thread
 from toolfold.catalog.names import as_written
 from toolfold.catalog.questions import Elicitor
 from toolfold.config.settings import Limits
-from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed
+from toolfold.errors import BadInput, CodeRejected, ConfigError, RunCrashed, count
 from toolfold.execution import report
 from toolfold.execution.analysis.imports import as_people_write
 from toolfold.execution.analysis.plan import ProgramPlan, make_plan
 from toolfold.execution.analysis.review import Finding
 from toolfold.execution.artifacts import RunArtifacts
 from toolfold.execution.background import BackgroundWork, OnRunStart
+from toolfold.execution.border import unrecorded_notes
 from toolfold.execution.calls import Answerers, Calls, OnRunProgress
 from toolfold.execution.context import CallContext
 from toolfold.execution.examiner import Examiner
-from toolfold.execution.executor import ExecutionRequest, Executor
+from toolfold.execution.executor import ExecutionRequest, Executor, PrintedOnce
 from toolfold.execution.hints import hint_for
-from toolfold.execution.overflow import SavedOverflow, save_overflow
-from toolfold.execution.report import RunFailure, RunReport, Times
+from toolfold.execution.report import RunFailure, RunReport, SavedOverflow, Times, save_overflow
 from toolfold.execution.resume import ResumableRuns
 from toolfold.execution.sessions.sessions import SessionLease, Sessions
 from toolfold.execution.skills.linker import LinkedProgram, SkillLinker
-from toolfold.execution.skills.usage import SkillUsageRecorder
+from toolfold.execution.skills.recorder import SkillUsageRecorder
 from toolfold.execution.tiers import Tier, Tiers
 from toolfold.execution.trust.dry_run import DryRun
 from toolfold.execution.trust.guard import CallGuard, RunFacts
-from toolfold.execution.trust.paused_runs import WaitingRuns
-from toolfold.execution.trust.taint import TaintTracker
+from toolfold.execution.trust.preapproval import Preapproval, WaitingRuns
+from toolfold.execution.trust.taint import TaintTracker, literals_in
 from toolfold.journal.journal import Journal
 from toolfold.journal.replay import DoubtDecision, Replay
 from toolfold.journal.run_writer import JournaledRun
@@ -43,6 +43,7 @@ from toolfold.sandbox.sandbox import (
     Checker,
     GuestFailure,
     GuestOutcome,
+    OnPrint,
 )
 from toolfold.skills.extract import definition_in
 from toolfold.skills.library import Library
@@ -106,6 +107,8 @@ class Runtime:
             sessions=sessions,
             workspace=workspace,
             wall_time_s=limits.wall_time_s,
+            text_bytes=limits.value_bytes * 3 // 4,
+            read_ahead=limits.read_ahead,
         )
 
     async def run(  # noqa: PLR0913  # who asks, where, and who is told
@@ -117,6 +120,7 @@ class Runtime:
         dry_run: bool = False,
         on_begin: OnRunStart = lambda _id: None,
         on_progress: OnRunProgress = lambda _done, _total, _note: None,
+        on_print: OnPrint | None = None,
         ask: Elicitor | None = None,
     ) -> RunReport:
         """Run `code` where it can do no harm, with every tool at hand.
@@ -128,17 +132,36 @@ class Runtime:
         Raises:
             BadInput: No session can have that name.
             StoreError: Sessions cannot be kept.
+            TooManyRequests: The holder of a key has too much under way.
         """
-        dry_run_log = DryRun() if dry_run else None
         context = RunContext(
-            self._journal.new_id(), origin, on_progress, ask, dry_run_log=dry_run_log
+            self._journal.new_id(),
+            origin,
+            on_progress,
+            ask,
+            dry_run_log=DryRun() if dry_run else None,
+            preapproval=self._preapproval(code, origin, session),
+            on_print=on_print,
         )
-        on_begin(context.run_id)  # also while it waits for its session
-        async with self._sessions.hold(session.name, may_go_beside=session.may_go_beside) as lease:
-            lease.is_kept = lease.is_kept and not dry_run
-            return await self._in_session(code, lease, context)
+        hold = partial(self._sessions.hold, session.name, may_go_beside=session.may_go_beside)
+        with self._border.counted(origin):
+            on_begin(context.run_id)  # also while it waits for its session
+            async with hold() as lease:
+                lease.is_kept = lease.is_kept and not dry_run
+                return await self._in_session(code, lease, context)
 
-    async def resume(
+    def _preapproval(
+        self, code: str, origin: Origin, session: SessionRequest
+    ) -> Preapproval | None:
+        """Return what a hook of the client's found of the program before."""
+        known = self._border.trust.preapprovals
+        named = "" if session.may_go_beside else session.name or ""
+        found = known.take(origin.tool_use, code, named, self._scope)
+        if found:
+            known.follow(found, session.name or "")
+        return found
+
+    async def resume(  # noqa: PLR0913  # as `run`
         self,
         run_id: str,
         *,
@@ -146,6 +169,7 @@ class Runtime:
         decision: DoubtDecision = "ask",
         on_begin: OnRunStart = lambda _id: None,
         on_progress: OnRunProgress = lambda _done, _total, _note: None,
+        on_print: OnPrint | None = None,
         ask: Elicitor | None = None,
     ) -> RunReport:
         """Go on with a run that did not come to its own end. No call that completed is repeated.
@@ -154,16 +178,19 @@ class Runtime:
             NotFound: There is no such run, or nothing to go on with.
             InDoubt: Calls were under way that may not be repeated; `decision` says what to do.
             StateLost: The variables with which it began are not kept.
+            TooManyRequests: As `run`.
         """
         replay = await self._resumable.replay(run_id, decision)
-        context = RunContext(self._journal.new_id(), origin, on_progress, ask, replay)
+        context = RunContext(
+            self._journal.new_id(), origin, on_progress, ask, replay, on_print=on_print
+        )
         start, code = replay.run.start, replay.run.code.head
         again = (
             self._sessions.hold_again(start.session, start.generation, replay.first)
             if start.session
             else self._sessions.hold(None)
         )
-        with self._journal.claimed(replay.first) as is_ours:
+        with self._border.counted(origin), self._journal.claimed(replay.first) as is_ours:
             if not is_ours:
                 raise BadInput(f"Somebody goes on with the run {replay.first} at this moment.")
             self._resumable.check_not_superseded(replay)
@@ -204,10 +231,15 @@ class Runtime:
         try:
             guard = self._guard(journaled, context)
             linked, tier = await self._checked(code, lease, clock)
-            calls = self._calls(linked.plan, lease, journaled, context, guard, artifacts)
+            calls = self._calls(linked, lease, journaled, context, guard, artifacts)
             recorder = None if context.dry_run_log else self._uses.recorder(linked, calls.call)
             request = ExecutionRequest(
-                linked=linked, calls=calls, recorder=recorder, ask=context.ask, lease=lease
+                linked=linked,
+                calls=calls,
+                recorder=recorder,
+                ask=context.ask,
+                lease=lease,
+                on_print=PrintedOnce(context.on_print) if context.on_print else None,
             )
             tier, outcome = await self._executor.play(request, tier)
         except CodeRejected as rejection:
@@ -246,18 +278,19 @@ class Runtime:
             context = [replace(each, message=as_written(each.message)) for each in findings]
             text = report.rejection_text(context, plan.source, missed=missed)
             raise CodeRejected(text, line=findings[0].line)
-        return linked, tier
+        return self._examiner.read_ahead(linked, bound), tier
 
     def _calls(  # all that a call may meet
         self,
-        plan: ProgramPlan,
+        linked: LinkedProgram,
         lease: SessionLease,
         journaled: JournaledRun,
         context: "RunContext",
         guard: CallGuard,
         artifacts: RunArtifacts,
     ) -> Calls:
-        sources = [as_people_write(lease.info.bindings.source()), plan.shown]
+        sources = [as_people_write(lease.info.bindings.source()), linked.plan.shown]
+        literals = cache(partial(literals_in, linked.nodes)) if guard.is_careful else None
         taint = self._border.taints.of(lease.info.name, has_state=lease.state is not None)
         call_context = CallContext(
             origin=context.origin,
@@ -265,7 +298,7 @@ class Runtime:
             run=journaled,
             guard=guard,
             privacy=self._border.privacy(),
-            taint=TaintTracker(taint, self._border.taints.untrusted),
+            taint=TaintTracker(taint, self._border.taints.untrusted, literals=literals),
             dry_run_log=context.dry_run_log,
             replay=context.replay,
         )
@@ -284,13 +317,13 @@ class Runtime:
             CodeRejected: The rules cannot be read: nothing is allowed until they can.
         """
         try:
-            policy = self._border.policy_for(context.origin, context.ask)
+            policy = self._border.policy_for(context.origin, context.ask, context.preapproval)
         except ConfigError as error:
             raise CodeRejected(f"Nothing was run. {error}") from error
         first = context.replay.first if context.replay else journaled.id
         run = RunFacts(first=first, attempt=journaled.id, origin=context.origin, scope=self._scope)
         run = replace(run, made=context.replay.made) if context.replay else run
-        return self._border.guard(policy, run, journaled)
+        return self._border.guard(policy, run, journaled, context.preapproval)
 
     async def _plan(self, code: str) -> ProgramPlan:
         """Read the code: beside the event loop where it is so long that others would wait."""
@@ -298,6 +331,10 @@ class Runtime:
         if len(code) < _LONG_CODE:
             return plan()
         return await anyio.to_thread.run_sync(plan, limiter=self._readers)
+
+    async def plain_names(self, session: str, names: Collection[str]) -> frozenset[str]:
+        """Return those of the names that a session has plain values of, or nothing at all."""
+        return await self._executor.plain_names(self._sessions.latest(session), names)
 
     async def check_skill(self, skill: Skill) -> tuple[Tier, list[Finding]]:
         """Return which interpreter a skill needs, and what is wrong with its code.
@@ -319,7 +356,13 @@ class Runtime:
     ) -> RunReport:
         counts = calls.tally.counts()
         run = calls.context.run
-        waits = (*calls.waits, *calls.context.privacy.notes, *_unrecorded(run), *notes)
+        waits = (
+            *calls.waits,
+            *calls.context.guard.notes,
+            *calls.context.privacy.notes,
+            *unrecorded_notes(run),
+            *notes,
+        )
         if outcome.failure is not None:
             outcome = replace(outcome, failure=_named(outcome.failure))
         failure = outcome.failure
@@ -328,7 +371,12 @@ class Runtime:
             text = report.success_text(outcome, waits, saved, max_chars=max_chars)
             error, trouble = None, ""
         else:
-            hint = hint_for(failure, tier, has_cpython=self._tiers.has_cpython)
+            hint = hint_for(
+                failure,
+                tier,
+                has_cpython=self._tiers.has_cpython,
+                tools=self._catalog.tools,
+            )
             text = report.failure_text(
                 outcome,
                 plan.shown,
@@ -358,12 +406,6 @@ class Runtime:
         )
 
 
-def _unrecorded(run: JournaledRun) -> tuple[str, ...]:
-    if not run.unrecorded:
-        return ()
-    return (f"{run.unrecorded} calls that change something went unrecorded (audit.on_failure).",)
-
-
 def _named(failure: GuestFailure) -> GuestFailure:
     """Return a failure that names modules as the program did."""
     message, traceback = as_written(failure.message), as_written(failure.traceback)
@@ -371,7 +413,10 @@ def _named(failure: GuestFailure) -> GuestFailure:
 
 
 def _rejected(rejection: CodeRejected, times: Times, notes: Iterable[str]) -> RunReport:
-    text = report.with_notes(str(rejection), notes)
+    said = str(rejection)
+    if said.startswith("SyntaxError"):
+        said = f"Nothing was run. {said}"
+    text = report.with_notes(said, notes)
     error = RunFailure(kind="rejected", message=text, line=rejection.line)
     return RunReport(success=False, text=text, error=error, times=times)
 
@@ -391,13 +436,15 @@ class RunContext:
     ask: Elicitor | None
     replay: Replay | None = None
     dry_run_log: DryRun | None = None
+    preapproval: Preapproval | None = None
+    on_print: OnPrint | None = None
 
 
 def _replayed(replay: Replay | None) -> Iterable[str]:
     if replay is not None:
         yield (
-            f"This went on with run {replay.run.id}: {replay.answered} calls were answered as they "
-            "were then, and not made again."
+            f"This went on with run {replay.run.id}: {count(replay.answered, 'call')} answered as "
+            "recorded, and not made again."
         )
         for call in replay.left_over()[:_SHOWN_LEFT_OVER]:
             yield f"The first time it also made {call}, which was not asked for again."
@@ -412,18 +459,22 @@ class _Clock:
     """Keeps the times of one run."""
 
     def __init__(self) -> None:
-        self.times = Times()
+        self._spent: dict[str, float] = {}
         self._last = time.perf_counter()
+
+    @property
+    def times(self) -> Times:
+        """What was booked, in milliseconds."""
+        return Times(**self._spent)
 
     def lap(self, phase: str) -> None:
         """Book the time since the last lap to `phase`."""
         now = time.perf_counter()
-        self.times = replace(self.times, **{phase: round((now - self._last) * 1000, 3)})
+        self._spent[phase] = round((now - self._last) * 1000, 3)
         self._last = now
 
     def split(self, **seconds: float) -> None:
         """Book measured seconds to their phases, and begin a lap."""
-        self.times = replace(
-            self.times, **{phase: round(value * 1000, 3) for phase, value in seconds.items()}
-        )
+        for phase, value in seconds.items():
+            self._spent[phase] = round(value * 1000, 3)
         self._last = time.perf_counter()

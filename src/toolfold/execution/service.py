@@ -8,16 +8,21 @@ from typing import Final
 
 import anyio.to_thread
 
+from toolfold.catalog.names import module_names
 from toolfold.catalog.questions import Elicitor
 from toolfold.config.config import Config
+from toolfold.config.serverfile import is_named_still
+from toolfold.errors import NotFound
 from toolfold.execution.background import BackgroundRun, BackgroundRuns, BackgroundWork, OnRunStart
 from toolfold.execution.calls import OnRunProgress
 from toolfold.execution.report import RunReport
 from toolfold.execution.runtime import FRESH, Runtime, SessionRequest
 from toolfold.execution.trust.approvals import Approval, Approvals, decided, scope_of
+from toolfold.journal.decisions import DecidedAction
 from toolfold.journal.journal import Journal
 from toolfold.journal.replay import DoubtDecision
 from toolfold.journal.runs import Origin
+from toolfold.sandbox.sandbox import OnPrint
 
 _MAX_CONFIGS: Final = 1_000
 
@@ -31,10 +36,14 @@ class RunOptions:
     nothing."""
     is_detached: bool = False
     """Whether it goes on when its asker leaves; else it ends before its next call."""
+    can_hold: bool = True
+    """Whether its asker waits beyond that while the run itself waits for another."""
     ask: Elicitor | None = None
     """Puts questions to the user of its asker; None where nobody can be asked."""
     on_begin: OnRunStart = lambda _id: None
     on_progress: OnRunProgress = lambda _done, _total, _note: None
+    on_print: OnPrint | None = None
+    """Hears what the code prints, as it does."""
 
 
 WAITED_FOR: Final = RunOptions()
@@ -111,6 +120,7 @@ class RunService:
             session=request.session,
             dry_run=request.dry_run,
             on_progress=request.options.on_progress,
+            on_print=request.options.on_print,
         )
         return await self._answer(
             request.origin.client,
@@ -130,6 +140,7 @@ class RunService:
             origin=request.origin,
             decision=request.decision,
             on_progress=request.options.on_progress,
+            on_print=request.options.on_print,
         )
         return await self._answer(
             request.origin.client,
@@ -149,11 +160,14 @@ class RunService:
         """Let a run go on that waits for the user; None where it waits alive and goes on itself.
 
         Raises:
-            NotFound: It does not wait any more.
+            NotFound: It does not wait any more, or the user removed the server of its tool.
             ToolfoldError: As `resume`.
         """
-        await anyio.to_thread.run_sync(self._write_approval, approval, most, always, by)
-        if approval.waits_alive and await anyio.to_thread.run_sync(self._is_alive, approval):
+        await anyio.to_thread.run_sync(self._check_server, approval)
+        is_going_on = await anyio.to_thread.run_sync(
+            self._write_approval, approval, most, always, by
+        )
+        if is_going_on:
             return None
         origin = Origin(client=approval.client, project=approval.project)
         return await self.resume(
@@ -168,20 +182,59 @@ class RunService:
         """
         await anyio.to_thread.run_sync(self._write_rejection, approval, by)
 
-    def _write_approval(self, approval: Approval, most: int, always: bool, by: str) -> None:
+    def _check_server(self, approval: Approval) -> None:
+        """See that the server of a tool is still there: what was removed is not called.
+
+        Raises:
+            NotFound: It is not.
+        """
+        named = approval.tool.partition(".")[0]
+        modules = module_names(server.name for server in self._config.servers)
+        for server in self._config.servers:
+            if named in {server.name, modules[server.name]} and not is_named_still(server):
+                raise NotFound(
+                    f"There is no server {server.name!r} any more; nothing was called. "
+                    f"`toolfold reject {approval.attempt}` ends the run."
+                )
+
+    def _write_approval(self, approval: Approval, most: int, always: bool, by: str) -> bool:
+        """Write it down; return whether the run takes the answer by itself."""
+        is_alive = self._is_alive(approval)
         self._approvals.decide(approval.id, "approved", most=most, by=by)
-        self._journal.decide(approval.attempt, decided(approval, "approved", by=by))
+        self._note(approval, "approved", by)
         if always:
             scope = scope_of(self._config.namespace, approval.client)
-            self._approvals.allow_always(scope, approval.tool)
+            self._approvals.allow_always(scope, approval.tool, approval.definition)
+        return is_alive
 
     def _write_rejection(self, approval: Approval, by: str) -> None:
         self._approvals.decide(approval.id, "rejected", most=0, by=by)
-        self._journal.decide(approval.attempt, decided(approval, "rejected", by=by))
+        self._note(approval, "rejected", by)
+
+    def _note(self, approval: Approval, action: DecidedAction, by: str) -> None:
+        """Have the journal of the run say what was decided, where that is ours."""
+        try:
+            self._journal.decide(approval.attempt, decided(approval, action, by=by))
+        except NotFound:
+            if not self._config.settings.database_url:
+                raise
 
     def _is_alive(self, approval: Approval) -> bool:
-        """Whether the run that asked waits in its process, and takes the answer by itself."""
-        return self._journal.is_under_way(self._journal.find(approval.attempt))
+        """Whether the run that asked waits in its process, and takes the answer by itself.
+
+        Raises:
+            NotFound: Another replica has it, and it can be gone on with only there.
+        """
+        try:
+            run = self._journal.find(approval.attempt)
+        except NotFound as error:
+            if self._config.settings.database_url and approval.waits_alive:
+                return True
+            raise NotFound(
+                f"The run {approval.attempt} is not in the journal of this process, so it cannot "
+                "go on here. Approve it where it began."
+            ) from error
+        return approval.waits_alive and self._journal.is_under_way(run)
 
     async def _answer(
         self, client: str, options: RunOptions, work: BackgroundWork
@@ -191,10 +244,14 @@ class RunService:
             noted(run_id)
             options.on_begin(run_id)
 
-        return await self._background_runs.answer(
+        answer = await self._background_runs.answer(
             client,
             lambda noted, ask: work(partial(begin, noted), ask),
             ask=options.ask,
             patience_s=options.patience_s,
             is_detached=options.is_detached or options.patience_s == 0,
+            can_hold=options.can_hold,
         )
+        if isinstance(answer, BackgroundRun):
+            self._journal.flush()  # who gets an id can look the run up
+        return answer

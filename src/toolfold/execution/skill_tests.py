@@ -10,11 +10,11 @@ from toolfold.catalog.catalog import Catalog
 from toolfold.catalog.names import as_written
 from toolfold.clocks import PausableClock
 from toolfold.config.settings import Limits
-from toolfold.errors import NotFound
+from toolfold.errors import NotFound, count
 from toolfold.execution.analysis.plan import make_plan
 from toolfold.execution.calls import SHOW
 from toolfold.execution.executor import modules
-from toolfold.execution.overflow import render
+from toolfold.execution.report import render
 from toolfold.execution.skills.linker import LinkedProgram, SkillLinker, run_linked
 from toolfold.execution.skills.recorder import RecordedAnswers
 from toolfold.execution.tiers import Tier, Tiers
@@ -147,7 +147,7 @@ def _compared(recording: JsonObject, outcome: GuestOutcome, replay: RecordedAnsw
         return
     if replay.left:
         some = ", ".join(replay.left[:5])
-        yield f"{len(replay.left)} recorded calls were not made: {some}"
+        yield f"{count(len(replay.left), 'recorded call')} not made: {some}"
     for what, then, now in (
         ("output", str(recording["output"]), outcome.output),
         ("value", _text(recording["value"]), _text(outcome.value)),
@@ -168,6 +168,7 @@ def describe_test(test: SkillTest, skill: Skill) -> str:
     """Return what came of a test, for a person to read."""
     changed = "; the skill has changed since the recording" if test.has_changed else ""
     if not test.differences:
-        return f"{skill.name}: as recorded, {test.calls} calls answered{changed}"
+        calls = "call" if test.calls == 1 else "calls"
+        return f"{skill.name}: passed ({test.calls} recorded {calls}){changed}"
     lines = "\n".join(f"  - {each}" for each in test.differences)
     return f"{skill.name}: differs from the recording{changed}\n{lines}"

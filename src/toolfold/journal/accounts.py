@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,19 +16,28 @@ from toolfold.journal.ledger import (
     ToolUse,
     read_definitions,
 )
-from toolfold.journal.runs import CALLS_BITS, RunKind
-from toolfold.journal.texts import answer_text, code_text, tool_text
+from toolfold.journal.runs import CALLS_BITS, DASHBOARD, RunKind, answer_text, code_text, tool_text
 from toolfold.tokens import count_tokens
 
 _RUNS: Final = """
     SELECT number, id, began_at, client, request, project, process, kind,
         coalesce(listings, '[]'), coalesce(shown, '')
     FROM beginnings JOIN ends USING (number) LEFT JOIN offers USING (number)
-    ORDER BY number
+    WHERE number > ? AND client <> ? ORDER BY number LIMIT ?
 """
+_ENDED: Final = """
+    SELECT ifnull(max(number), 0), count(*), ifnull(min(number), 0) FROM ends WHERE number <= ?
+"""
+_MAX_INT: Final = (1 << 63) - 1
+_ALL: Final = -1
 _CALLS: Final = """
     SELECT id, tool FROM calls WHERE id >= ? AND id < ? AND tool <> 'cached' ORDER BY id
 """
+_TOKENS: Final = """
+    SELECT id, part, tokens FROM tokens WHERE id > ? AND id <= ? OR id >= ? AND id < ?
+"""
+_TOKENS_OF_RUN: Final = "SELECT id, part, tokens FROM tokens WHERE id = ? OR (id >= ? AND id < ?)"
+_ENDED_RUN: Final = "SELECT number FROM beginnings JOIN ends USING (number) WHERE id = ?"
 _OF_RUN: Final = """
     SELECT code, code_sha256, reply, reply_sha256
     FROM beginnings JOIN ends USING (number) WHERE number = ?
@@ -45,6 +54,38 @@ class Accounts:
     all: tuple[Account, ...]
     cut: int
     """Of so many texts only the head was kept and counted: more was saved than is said."""
+
+
+class NewAccounts(NamedTuple):
+    """The accounts that were not read before."""
+
+    accounts: Accounts
+    is_anew: bool
+    """Whether these are the first: what was read before counts no longer."""
+    is_complete: bool = True
+    """Whether there are no more."""
+
+
+class RunTokens(NamedTuple):
+    """What one run came to, in tokens."""
+
+    written: int
+    """The program, as the model wrote it."""
+    read: int
+    """The reply."""
+    direct: int
+    """Its calls and their answers, which a model that calls tools itself writes and reads."""
+
+
+class _Ended(NamedTuple):
+    """Which runs have ended: the last of them, how many, and the first."""
+
+    last: int
+    total: int
+    first: int
+
+
+_NONE_ENDED: Final = _Ended(0, 0, 0)
 
 
 class _Run(NamedTuple):
@@ -80,23 +121,68 @@ class _Run(NamedTuple):
         return self.client, self.project, datetime.fromtimestamp(self.at, UTC).date()
 
 
+class AccountReader:
+    """Reads the accounts of a journal again and again, each of them once."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._conversations: dict[tuple[object, ...], KnownDefinitions] = {}
+        self._ended = _NONE_ENDED
+
+    def read(self, connection: sqlite3.Connection, most: int = _ALL) -> NewAccounts:
+        """Return what was not read before, the oldest `most`; what was counted is kept.
+
+        Raises:
+            sqlite3.Error: The journal does not answer.
+        """
+        with _one_moment(connection):
+            if connection.execute(_ENDED, (self._ended.last,)).fetchone() != self._ended:
+                self._forget()  # runs were pruned, or one ended after others that began later
+            is_anew, before = self._ended == _NONE_ENDED, self._ended.last
+            rows = connection.execute(_RUNS, (before, DASHBOARD, most)).fetchall()
+            runs = [_Run(*row) for row in rows]
+            is_complete = len(runs) != most
+            ended = connection.execute(_ENDED, (_MAX_INT if is_complete else runs[-1].number,))
+            self._ended = _Ended(*ended.fetchone())
+            last = self._ended.last
+            keys = before, last, before + 1 << CALLS_BITS, last + 1 << CALLS_BITS
+            tokens = _Tokens(connection, connection.execute(_TOKENS, keys))
+            servers = _Servers(connection)
+            accounts = []
+            for run in runs:
+                known = self._conversations.setdefault(run.conversation, KnownDefinitions())
+                accounts.append(_account(connection, run, tokens, servers, known))
+        tokens.keep()
+        return NewAccounts(Accounts(all=tuple(accounts), cut=tokens.cut), is_anew, is_complete)
+
+
 def read_accounts(connection: sqlite3.Connection) -> Accounts:
     """Return what the journal holds; what was counted is kept for the next time.
 
     Raises:
         sqlite3.Error: The journal does not answer.
     """
+    return AccountReader().read(connection).accounts
+
+
+def run_tokens(connection: sqlite3.Connection, run_id: str) -> RunTokens | None:
+    """Return what a run came to; None of one that has not ended.
+
+    Raises:
+        sqlite3.Error: The journal does not answer.
+    """
     with _one_moment(connection):
-        tokens = _Tokens(connection)
-        servers = _Servers(connection)
-        conversations: dict[tuple[object, ...], KnownDefinitions] = {}
-        accounts = []
-        for row in connection.execute(_RUNS).fetchall():
-            run = _Run(*row)
-            known = conversations.setdefault(run.conversation, KnownDefinitions())
-            accounts.append(_account(connection, run, tokens, servers, known))
-    tokens.keep()
-    return Accounts(all=tuple(accounts), cut=tokens.cut)
+        found = connection.execute(_ENDED_RUN, (run_id,)).fetchone()
+        if found is None:
+            return None
+        number: int = found[0]
+        calls = number << CALLS_BITS, number + 1 << CALLS_BITS
+        tokens = _Tokens(connection, connection.execute(_TOKENS_OF_RUN, (number, *calls)))
+        written, read = tokens.of_run(number)
+        keys = [key for key, _tool in connection.execute(_CALLS, calls)]
+        return RunTokens(written, read, sum(map(tokens.of_call, keys)))
 
 
 @contextmanager
@@ -162,10 +248,11 @@ class _Servers:
 class _Tokens:
     """The tokens of texts: as they were counted before, or counted now."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, rows: Iterable[tuple[int, str, int]]
+    ) -> None:
         self.cut = 0
         self._connection = connection
-        rows = connection.execute("SELECT id, part, tokens FROM tokens")
         self._known = {(key, part): tokens for key, part, tokens in rows}
         self._fresh: list[tuple[int, str, int]] = []
 

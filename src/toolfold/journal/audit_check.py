@@ -5,9 +5,16 @@ from contextlib import closing
 from pathlib import Path
 
 from toolfold.errors import StoreError
-from toolfold.journal.audit.chain import Signer, key_path, read_signer
-from toolfold.journal.audit.head import accept, head_path, last_entry, read_head
-from toolfold.journal.audit.verify import AuditFault, Verified, snapshot, verify
+from toolfold.journal.audit.chain import (
+    Signer,
+    accept,
+    head_path,
+    key_path,
+    last_entry,
+    read_head,
+    read_signer,
+)
+from toolfold.journal.audit.verify import AuditFault, Verified, snapshot, verify, verify_run
 from toolfold.journal.runsdb import open_for_reading
 from toolfold.storage.sqlite_file import is_damage
 
@@ -26,6 +33,23 @@ def check_log(path: Path, *, is_accepting: bool = False) -> Verified:
         if not _is_evidence(error):
             raise
         return _nothing(AuditFault(what=str(error)))
+
+
+def check_run(path: Path, run_id: str) -> Verified:
+    """Return what the log of a journal has of one run that is there, and what is wrong with it.
+
+    Raises:
+        StoreError: It cannot be read just now.
+    """
+    connection = open_for_reading(path)
+    if connection is None:
+        return _nothing(AuditFault(what=f"the journal {path} is gone"))
+    with closing(connection):
+        signer = read_signer(path)
+        if signer is None:
+            return _nothing(AuditFault(what=f"the key {key_path(path)} is missing"))
+        with snapshot(connection):
+            return verify_run(connection, signer, run_id)
 
 
 def _verified(path: Path, *, is_accepting: bool) -> Verified:

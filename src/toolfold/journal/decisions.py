@@ -1,10 +1,11 @@
 """What was decided about the calls of a run, and what upstreams were shown: rows of the journal."""
 
 import sqlite3
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
 
-from toolfold.journal.runs import CALLS_BITS
+from toolfold.journal.runs import CALLS_BITS, Call, Run, state_of
 
 DecidedAction = Literal["allow", "ask", "deny", "approved", "rejected", "expired"]
 """What a rule says of a call, and what became of a question."""
@@ -94,3 +95,34 @@ def happened(connection: sqlite3.Connection, run_id: str) -> list[TimedDecision]
         )
     ]
     return sorted(decided + revealed, key=lambda each: each.at)
+
+
+def steps(
+    run: Run, events: Sequence[TimedDecision]
+) -> Iterator[tuple[int, list[DecisionEvent | RevealEvent], Call | None]]:
+    """Yield every place of a run with what was decided and revealed there, and its call."""
+    calls = {call.position: call for call in run.calls}
+    for position in sorted(calls.keys() | {each.what.position for each in events}):
+        said = [each.what for each in events if each.what.position == position]
+        yield position, said, calls.get(position)
+
+
+def recording_json(run: Run, events: Sequence[TimedDecision]) -> dict[str, Any]:
+    """Return one attempt at a run as JSON, step by step."""
+    found = [
+        {
+            "position": position,
+            "decisions": [asdict(each) for each in said if isinstance(each, DecisionEvent)],
+            "reveals": [asdict(each) for each in said if isinstance(each, RevealEvent)],
+            "call": asdict(call) if call else None,
+        }
+        for position, said, call in steps(run, events)
+    ]
+    return {
+        "id": run.id,
+        "began_at": run.began_at,
+        "state": state_of(run),
+        "code": asdict(run.code),
+        "steps": found,
+        "ending": asdict(run.ending) if run.ending else None,
+    }

@@ -1,6 +1,6 @@
 """The journal: one place where every run and every call of a tool is written down."""
 
-# A row can wait until the guest has its value, which only the bare loop can express.
+# A row can wait a moment for the next, which only the bare loop can express without a task.
 import asyncio
 import logging
 import os
@@ -17,15 +17,20 @@ import anyio
 import anyio.to_thread
 
 from toolfold.config.config import Config
-from toolfold.config.processes import is_alive_since
-from toolfold.errors import NotFound, StoreError
+from toolfold.config.processes import is_alive, own_identity
+from toolfold.errors import NotFound, StoreError, count
 from toolfold.journal.decisions import DECIDE, DecisionEvent
-from toolfold.journal.ledger_writer import LedgerWriter
-from toolfold.journal.prune import prune
 from toolfold.journal.replay import Recorded, read_recorded
-from toolfold.journal.row_values import decision_row, name_kept, own_number, text_kept
-from toolfold.journal.rows import Gap, Row, RowWriter, RunLocation
-from toolfold.journal.run_writer import JournaledRun, RunWriter
+from toolfold.journal.rows import (
+    Gap,
+    LedgerWriter,
+    Row,
+    RowWriter,
+    RunLocation,
+    RunWriter,
+    own_number,
+)
+from toolfold.journal.run_writer import JournaledRun, decision_row, name_kept, text_kept
 from toolfold.journal.runs import (
     ANYWHERE,
     WRITTEN,
@@ -33,13 +38,14 @@ from toolfold.journal.runs import (
     Run,
     RunKind,
     RunStart,
+    code_text,
     find,
     find_following,
     find_latest,
+    find_unfinished,
 )
-from toolfold.journal.runsdb import open_for_writing, read_journal
-from toolfold.journal.texts import code_text
-from toolfold.storage.locks import try_lock
+from toolfold.journal.runsdb import open_for_writing, prune, read_journal
+from toolfold.storage.files import try_lock
 from toolfold.storage.sqlite_file import is_damage
 
 _log = logging.getLogger(__name__)
@@ -47,6 +53,9 @@ _log = logging.getLogger(__name__)
 _Read = TypeVar("_Read")
 
 _FLUSH_S: Final = 1.0
+_MOMENT_S: Final = 0.005
+"""For how long rows wait to be written together. What came of the last call is not known after
+`kill -9` in it: as if the process had been killed just before the answer."""
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 24 * _HOUR_S
 
@@ -86,7 +95,7 @@ class Journal:
         self._rows = RowWriter(path, clock=clock, gap_rows=self._gap_rows)
         self._ledger_writer = LedgerWriter(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
-        self._active: set[str] = set()
+        self._active: dict[str, JournaledRun] = {}
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -99,12 +108,20 @@ class Journal:
             self._rows.close()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """As `opened`, and pruned now and then. Rows of calls wait until the guest has its value.
+    async def running(self, *, may_fork: bool = False) -> AsyncIterator[None]:
+        """As `opened`, and pruned now and then. Rows wait a moment for others to be written with.
 
-        They are still written before its next call begins.
+        They are still written before the next call begins that may change something.
+
+        In a process that `may_fork` rows are written at once and what is old is deleted first: a
+        child has no use of a file that another thread was writing to.
         """
-        self._soon = asyncio.get_running_loop().call_soon
+        if may_fork:
+            self._prune_if_possible()
+            with self.opened():
+                yield
+            return
+        self._soon = partial(asyncio.get_running_loop().call_later, _MOMENT_S)
         with self.opened():
             async with anyio.create_task_group() as background:
                 background.start_soon(self._keep_pruned)
@@ -122,11 +139,14 @@ class Journal:
 
     async def _keep_pruned(self) -> None:
         while True:
-            try:
-                await anyio.to_thread.run_sync(self.prune)
-            except StoreError as error:
-                _log.warning("Old runs stay in the journal for another hour: %s", error)
+            await anyio.to_thread.run_sync(self._prune_if_possible)
             await anyio.sleep(_HOUR_S)
+
+    def _prune_if_possible(self) -> None:
+        try:
+            self.prune()
+        except StoreError as error:
+            _log.warning("Old runs stay in the journal for another hour: %s", error)
 
     def prune(self) -> None:
         """Delete the runs that are too old, and the oldest while there is too much.
@@ -156,26 +176,35 @@ class Journal:
         start: RunStart = ANYWHERE,
         run_id: str = "",
     ) -> "JournaledRun":
-        """Write down that a run begins, under a new id unless it has one already."""
+        """Write down that a run begins, under a new id unless it has one already.
+
+        It is on disk before anything of the run is that changes something, and in a moment.
+        """
         now = self._clock()
         run_id = run_id or self.new_id()
         asked = map(name_kept, (origin.client, origin.request, origin.project))
         kept = text_kept(code, self._code_bytes)
-        row = (run_id, now, *asked, os.getpid(), kind, *kept, *start)
+        row = (run_id, now, *asked, own_identity(), kind, *kept, *start)
         self._rows.follow()
         place = RunLocation()
-        self._rows.write(Row(place, _BEGIN, row))
+        self._rows.hold(Row(place, _BEGIN, row))
         if kept[2] is not None and kind in WRITTEN:
             self._ledger_writer.count(place, own_number, "written", code_text(code))
         writer = RunWriter(place, self._rows, self._ledger_writer)
-        self._active.add(run_id)
-        ended = partial(self._active.discard, run_id)
-        return JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+        ended = partial(self._active.pop, run_id, None)
+        run = JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+        self._active[run_id] = run
+        run.write_soon()
+        return run
+
+    def flush(self) -> None:
+        """Write what waits for other rows."""
+        self._rows.flush()
 
     def _gap_rows(self, gap: Gap, now: float) -> list[tuple[str, tuple[object, ...]]]:
         """Return the rows of a run that stands for what could not be written."""
-        said = f"# {gap.rows} rows of the journal could not be written: {gap.reason}."
-        begin = (self.new_id(), gap.since, "", "", "", os.getpid(), "gap", *text_kept(said))
+        said = f"# {count(gap.rows, 'row')} of the journal could not be written: {gap.reason}."
+        begin = (self.new_id(), gap.since, "", "", "", own_identity(), "gap", *text_kept(said))
         end = (now, None, *text_kept(""))
         return [(_BEGIN, (*begin, *ANYWHERE)), (_END_OF_GAP, end)]
 
@@ -193,9 +222,14 @@ class Journal:
         """Whether a run has not ended, and its process works on it still."""
         if run.ending is not None:
             return False
-        if run.process == os.getpid():
+        if run.process in {own_identity(), os.getpid()}:
             return run.id in self._active
-        return is_alive_since(run.process, run.began_at)
+        return is_alive(run.process, run.began_at)
+
+    def calling(self, run_id: str) -> list[str]:
+        """Return the tools that a run of this process waits for, in the order of the calls."""
+        run = self._active.get(run_id)
+        return list(run.calling.values()) if run else []
 
     @contextmanager
     def claimed(self, run_id: str) -> Iterator[bool]:
@@ -249,12 +283,24 @@ class Journal:
         Raises:
             StoreError: The file does not answer.
         """
+        self._rows.flush()
         if self._rows.opened is None:
             raise StoreError(f"The journal {self._path} is not open.")
         try:
             return find_latest(self._rows.opened.connection, name_kept(client), name_kept(request))
         except sqlite3.Error as error:
             raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+
+    def interrupted(self, client: str, most: int) -> list[Run]:
+        """Return the newest runs of a client that ended with their process, newest first.
+
+        Raises:
+            StoreError: The file does not answer.
+        """
+        found = read_journal(
+            self._path, lambda connection: find_unfinished(connection, name_kept(client), most)
+        )
+        return [run for run in found or () if not self.is_under_way(run)]
 
     def recorded(self, run_id: str) -> Recorded:
         """Return what is written of a run that did not come to its own end.

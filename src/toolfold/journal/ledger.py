@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from toolfold.journal.runs import RunKind
-from toolfold.journal.texts import call_text, compact
+from toolfold.journal.runs import RunKind, call_text, compact
 from toolfold.jsontypes import JsonObject
 from toolfold.tokens import count_tokens
 
@@ -49,6 +48,10 @@ class ToolUse:
     def plus(self, tokens: int) -> "ToolUse":
         """Return it with one more call."""
         return ToolUse(calls=self.calls + 1, tokens=self.tokens + tokens)
+
+    def together(self, other: "ToolUse") -> "ToolUse":
+        """Return both together."""
+        return ToolUse(calls=self.calls + other.calls, tokens=self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +199,33 @@ class Sums:
         """What did not pass, where all would have been loaded."""
         return self.loaded - self.passed
 
+    def plus(self, other: "Sums") -> "Sums":
+        """Return both together."""
+        return Sums(
+            runs=self.runs + other.runs,
+            calls=self.calls + other.calls,
+            passed=self.passed + other.passed,
+            deferred=self.deferred + other.deferred,
+            loaded=self.loaded + other.loaded,
+        )
+
+
+NOTHING: Final = Sums(runs=0, calls=0, passed=0, deferred=0, loaded=0)
+
+
+@dataclass(slots=True)
+class DaySums:
+    """The accounts of one day together, by door, with what each server was called for."""
+
+    doors: dict[str, Sums] = field(default_factory=dict)
+    servers: dict[str, ToolUse] = field(default_factory=dict)
+
+    def add(self, account: Account) -> None:
+        """Take one more in."""
+        self.doors[account.door] = self.doors.get(account.door, NOTHING).plus(sums([account]))
+        for server, use in uses([account], by_server=True).items():
+            self.servers[server] = self.servers.get(server, ToolUse()).together(use)
+
 
 def sums(accounts: Sequence[Account]) -> Sums:
     """Add accounts up."""
@@ -219,6 +249,5 @@ def uses(accounts: Iterable[Account], *, by_server: bool) -> dict[str, ToolUse]:
             continue
         for path, use in account.tools.items():
             name = path.partition(".")[0] if by_server else path
-            known = found.get(name, ToolUse())
-            found[name] = ToolUse(calls=known.calls + use.calls, tokens=known.tokens + use.tokens)
+            found[name] = found.get(name, ToolUse()).together(use)
     return dict(sorted(found.items(), key=lambda each: -each[1].tokens))

@@ -7,15 +7,59 @@ that nothing is done twice; the first that is not written down is made.
 import hashlib
 import json
 import sqlite3
-from collections import deque
+from collections import deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal
 
 from toolfold.errors import NotFound, RunError, ToolFailed, UpstreamError, UpstreamTimedOut
-from toolfold.journal.answer_codec import unpack
 from toolfold.journal.runs import CALLS_BITS, RESUMABLE, Call, Run, find
-from toolfold.jsontypes import JsonObject
+from toolfold.jsontypes import Json, JsonObject
+
+_TUPLE: Final = "$tuple"
+
+
+def has_tuples(value: Any) -> bool:
+    """Whether JSON alone would not bring a value back; those of our own modules begin with one."""
+    return isinstance(value, tuple) or (
+        isinstance(value, list) and any(isinstance(each, tuple) for each in value)
+    )
+
+
+def pack(value: Any) -> Json:
+    """Return a value as JSON from which `unpack` makes it again."""
+    if isinstance(value, tuple):
+        fields = list(getattr(value, "_fields", ()))
+        return {_TUPLE: [type(value).__name__, fields, [pack(each) for each in value]]}
+    if isinstance(value, list):
+        return [pack(each) for each in value]
+    if isinstance(value, dict):
+        packed = {name: pack(each) for name, each in value.items()}
+        return {_TUPLE: packed} if _TUPLE in packed else packed
+    answer: Json = value
+    return answer
+
+
+def unpack(value: Json) -> Any:
+    """Return the value that `pack` was given."""
+    if isinstance(value, list):
+        return [unpack(each) for each in value]
+    if isinstance(value, dict):
+        match value.get(_TUPLE) if len(value) == 1 else None:
+            case [str(name), list(fields), list(parts)]:
+                made = tuple(unpack(each) for each in parts)
+                return _kind(name, tuple(map(str, fields)))(*made) if fields else made
+            case dict(inner):  # one that only looks like it
+                return {name: unpack(each) for name, each in inner.items()}
+        return {name: unpack(each) for name, each in value.items()}
+    return value
+
+
+@cache
+def _kind(name: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(name, fields)  # known only now
+
 
 DoubtDecision = Literal["ask", "repeat", "skip"]
 """What becomes of a call in doubt that may not be repeated without harm."""
@@ -72,13 +116,19 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
     if last.kind != "code":
         raise NotFound(f"The run {last.id} was not of code, and cannot be resumed.")
     if last.ending and last.ending.failure not in RESUMABLE:
-        raise NotFound(f"The run {last.id} has come to its end; there is nothing to resume.")
+        raise NotFound(f"{_ended_text(last)}; there is nothing to resume.")
     if not last.code.is_whole:
         raise NotFound(f"The code of the run {last.id} is not kept whole; it cannot be resumed.")
     recorded = Recorded(run=last, first=found[0].id)
     for attempt in found:
         _add(recorded, connection, attempt)
     return recorded
+
+
+def _ended_text(last: Run) -> str:
+    if earlier := last.start.resumes:
+        return f"The run {earlier} was resumed as {last.id}, which has ended"
+    return f"The run {last.id} has come to its end"
 
 
 def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:

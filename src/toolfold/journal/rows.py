@@ -1,22 +1,26 @@
-"""Write rows to the journal's file. Trouble is logged and told, and never raised."""
+"""Write rows to the journal's file, and later what the ledger needs. Trouble is never raised."""
 
+import json
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
 
+from toolfold.catalog.tool import DefinitionText
 from toolfold.errors import StoreError
-from toolfold.journal.audit.chain import Signer, signer_of
-from toolfold.journal.audit.head import advance
+from toolfold.journal.audit.chain import Signer, advance, signer_of
 from toolfold.journal.runsdb import open_for_writing
-from toolfold.storage.locks import PATIENCE_S
+from toolfold.storage.files import PATIENCE_S
 from toolfold.storage.sqlite_file import Opened, identity_of, is_busy, is_damage, set_patience
 
 _log = logging.getLogger(__name__)
+
+END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
 
 _MINUTE_S: Final = 60.0
 _GAP_S: Final = 5.0  # a disk that is nearly full takes one row and not the next
@@ -34,8 +38,7 @@ class RunLocation:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a run. Its key depends on the number that the first row of the run gets."""
 
     place: RunLocation
@@ -45,12 +48,11 @@ class Row:
     """From the number of the run; None for the first row, which brings that about."""
     is_end: bool = False
     """Whether it ends the run, so that the head of the audit log moves on."""
-    size: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Take note of about how much memory it holds."""
-        texts = (len(value) for value in self.values if isinstance(value, str))
-        object.__setattr__(self, "size", _ROW_BYTES + sum(texts))
+    @property
+    def size(self) -> int:
+        """About how much memory it holds."""
+        return _ROW_BYTES + sum([len(value) for value in self.values if type(value) is str])
 
     def parameters(self) -> tuple[object, ...]:
         """Return what is written."""
@@ -131,27 +133,24 @@ class RowWriter:
             self._let_go()
             self.open(patience_s=_SHORT_PATIENCE_S)
 
-    def write(self, row: Row) -> None:
-        """Write a row after those that wait, now or as soon as nobody else holds the file."""
-        self.hold(row)
-        self.flush()
-
     def hold(self, row: Row) -> None:
         """Have a row written together with the next one."""
-        if self._waiting_bytes + row.size > _MAX_WAITING_BYTES:
+        size = row.size
+        if self._waiting_bytes + size > _MAX_WAITING_BYTES:
             self.flush()
-        if self._waiting_bytes + row.size > _MAX_WAITING_BYTES:
+        if self._waiting_bytes + size > _MAX_WAITING_BYTES:
             self._miss("too many rows wait for it")
             return
         self._waiting.append(row)
-        self._waiting_bytes += row.size
+        self._waiting_bytes += size
 
     def flush(self) -> bool:
         """Write the rows that wait, several of them in one go; tell whether all are written now."""
         opened, lost = self.opened, self._lost
         is_one = len(self._waiting) > 1 and opened is not None and _begins(opened.connection)
         while self._waiting and self._is_settled(self._waiting[0]):
-            self._waiting_bytes -= self._waiting.popleft().size
+            row = self._waiting.popleft()
+            self._waiting_bytes = self._waiting_bytes - row.size if self._waiting else 0
         if is_one and opened is not None and opened is self.opened:
             self._commit(opened)
         if self._has_ended and self.opened is not None:
@@ -295,3 +294,140 @@ def _begins(connection: sqlite3.Connection) -> bool:
     except sqlite3.Error:
         return False
     return True
+
+
+def own_number(number: int) -> int:
+    """Return the key of a row that is about the whole run."""
+    return number
+
+
+_MAX_WAITING_CHARS: Final = 16 * 1024 * 1024
+
+
+class OfferedTools(Protocol):
+    """What tools there were, as far as that is known by the time it is asked for."""
+
+    @property
+    def listings(self) -> Iterable[DefinitionText]:
+        """Their definitions, a listing for each server."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Long:
+    """A text of which the journal keeps no more than the head."""
+
+    place: RunLocation
+    key: Callable[[int], int]
+    part: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    place: RunLocation
+    offer: OfferedTools
+    shown: DefinitionText | None
+
+
+class LedgerWriter:
+    """Counts texts that the journal does not keep whole, and writes which tools a run had.
+
+    Losing that loses tokens that were saved, never a run: trouble is logged, and forgotten.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: deque[_Long | _Offered] = deque()
+        self._settling = Lock()
+
+    def count(self, place: RunLocation, key: Callable[[int], int], part: str, text: str) -> None:
+        """Have a long text counted, unless too many wait for that; `key` is as in rows."""
+        longs = [len(each.text) for each in tuple(self._waiting) if isinstance(each, _Long)]
+        if sum(longs) + len(text) <= _MAX_WAITING_CHARS:
+            self._waiting.append(_Long(place, key, part, text))
+
+    def offer(self, place: RunLocation, offer: OfferedTools, shown: DefinitionText | None) -> None:
+        """Have it written which tools a run had, and what the model saw of us."""
+        self._waiting.append(_Offered(place, offer, shown))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._waiting
+
+    def settle(self) -> None:
+        """Write all that waits. May be called from any thread, while others add to it."""
+        with self._settling:
+            waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if not waiting:
+                return
+            try:
+                _write(self._path, waiting)
+            except (StoreError, sqlite3.Error) as error:
+                _log.warning("The ledger in %s misses something: %s", self._path, error)
+            except Exception:  # noqa: BLE001  # the journal goes on whatever is in a text
+                _log.exception("The ledger in %s misses something.", self._path)
+
+
+def _write(path: Path, waiting: Iterable[_Long | _Offered]) -> None:
+    opened = open_for_writing(path)
+    with closing(opened.connection) as connection:
+        # Keys mean nothing in another file, which may have taken the place of the first.
+        here = [
+            each
+            for each in waiting
+            if each.place.opened and each.place.opened.identity == opened.identity
+        ]
+        counts = [_counted(each) for each in here if isinstance(each, _Long)]
+        known = {row[0] for row in connection.execute("SELECT id FROM listings")}
+        offers = [each for each in here if isinstance(each, _Offered)]
+        listings = {
+            listing.id: listing.text
+            for each in offers
+            for listing in (*each.offer.listings, *filter(None, [each.shown]))
+            if listing.id not in known
+        }
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", counts)
+        connection.executemany("INSERT OR IGNORE INTO listings VALUES (?, ?)", listings.items())
+        connection.executemany("INSERT OR IGNORE INTO offers VALUES (?, ?, ?)", map(_row, offers))
+        connection.execute("COMMIT")
+
+
+def _counted(long: _Long) -> tuple[int, str, int]:
+    from toolfold.tokens import count_tokens  # heavy, and few texts are long
+
+    return long.key(long.place.number), long.part, count_tokens(long.text)
+
+
+def _row(offered: _Offered) -> tuple[int, str, str]:
+    ids = json.dumps([listing.id for listing in offered.offer.listings])
+    return offered.place.number, ids, offered.shown.id if offered.shown else ""
+
+
+class RunWriter:
+    """Writes the rows of one run, and what the ledger needs besides."""
+
+    def __init__(self, place: RunLocation, rows: RowWriter, ledger_writer: LedgerWriter) -> None:
+        self._place = place
+        self._rows = rows
+        self._ledger_writer = ledger_writer
+
+    def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+        """Write a row now, together with those that are held."""
+        self.hold(statement, values, key)
+        self.flush()
+
+    def hold(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+        """Have a row written together with the next one."""
+        self._rows.hold(Row(self._place, statement, values, key, statement is END))
+
+    def flush(self) -> bool:
+        """Write the rows that are held; tell whether nothing is lost and nothing waits."""
+        return self._rows.flush()
+
+    def count(self, key: Callable[[int], int], part: str, text: str) -> None:
+        self._ledger_writer.count(self._place, key, part, text)
+
+    def offer(self, offer: OfferedTools, shown: DefinitionText | None) -> None:
+        self._ledger_writer.offer(self._place, offer, shown)

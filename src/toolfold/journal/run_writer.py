@@ -1,5 +1,7 @@
 """A run and its calls while they happen, and what is written of them."""
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -7,27 +9,16 @@ from typing import Any, Final
 
 import anyio
 
-from toolfold.catalog.definitions import DefinitionText
+from toolfold.catalog.tool import DefinitionText
 from toolfold.errors import ToolfoldError, UpstreamTimedOut
-from toolfold.journal.answer_codec import has_tuples, pack
 from toolfold.journal.decisions import DECIDE, REVEAL, DecisionEvent, RevealEvent
-from toolfold.journal.ledger_writer import LedgerWriter, OfferedTools
-from toolfold.journal.row_values import (
-    as_json,
-    decision_row,
-    encode,
-    name_kept,
-    own_number,
-    text_kept,
-)
-from toolfold.journal.rows import Row, RowWriter, RunLocation
-from toolfold.journal.runs import CALLS_BITS, RESUMABLE, CallOutcome
+from toolfold.journal.replay import has_tuples, pack
+from toolfold.journal.rows import END, OfferedTools, RunWriter, own_number
+from toolfold.journal.runs import CALLS_BITS, RESUMABLE, CallOutcome, answer_text, tool_text
 from toolfold.journal.runsdb import RESUMING
-from toolfold.journal.texts import answer_text, tool_text
-from toolfold.jsontypes import JsonObject, plain
+from toolfold.jsontypes import Json, JsonObject, plain
 
 _CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
 _INTENT: Final = "INSERT INTO intents VALUES (?, ?, ?, ?)"
 _WHOLE: Final = "INSERT INTO wholes VALUES (?, ?)"
 _CLOCK: Final = "INSERT INTO clocks VALUES (?, ?)"
@@ -44,32 +35,46 @@ _PROGRESS_S: Final = 0.5
 _NOTHING: Final[tuple[str | None, int | None, str | None]] = None, None, None
 
 
-class RunWriter:
-    """Writes the rows of one run, and what the ledger needs besides."""
+_TEXT_BYTES: Final = 64 * 1024
+_NAME_BYTES: Final = 4 * 1024
 
-    def __init__(self, place: RunLocation, rows: RowWriter, ledger_writer: LedgerWriter) -> None:
-        self._place = place
-        self._rows = rows
-        self._ledger_writer = ledger_writer
+encode: Final = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, separators=(",", ":")
+).encode
 
-    def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-        """Write a row now, together with those that are held."""
-        self.hold(statement, values, key)
-        self.flush()
 
-    def hold(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-        """Have a row written together with the next one."""
-        self._rows.hold(Row(self._place, statement, values, key, statement is _END))
+def decision_row(decided: DecisionEvent, now: float) -> tuple[object, ...]:
+    """Return what is written of a decision beside the run's number."""
+    texts = decided.tool, decided.rule, decided.action, decided.by, decided.arguments_sha256
+    return (decided.position, *map(name_kept, texts), now)
 
-    def flush(self) -> bool:
-        """Write the rows that are held; tell whether nothing is lost and nothing waits."""
-        return self._rows.flush()
 
-    def count(self, key: Callable[[int], int], part: str, text: str) -> None:
-        self._ledger_writer.count(self._place, key, part, text)
+def as_json(value: Json) -> str:
+    """Return a value as JSON, or that it cannot be."""
+    try:
+        return encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        return encode(f"This cannot be written as JSON: {error}")
 
-    def offer(self, offer: OfferedTools, shown: DefinitionText | None) -> None:
-        self._ledger_writer.offer(self._place, offer, shown)
+
+def name_kept(text: str) -> str:
+    """Return what is kept of a name."""
+    return text_kept(text, _NAME_BYTES)[0]
+
+
+def text_kept(text: str, max_bytes: int = _TEXT_BYTES) -> tuple[str, int, str | None]:
+    """Return what is kept of a text, the size of the whole, and its hash if that is not all."""
+    if len(text) <= max_bytes and text.isascii():
+        return text, len(text), None
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell
+        encoded = text.encode("utf-8", "replace")
+        text = encoded.decode()
+    if len(encoded) <= max_bytes:
+        return text, len(encoded), None
+    head = encoded[:max_bytes].decode("utf-8", "ignore")
+    return head, len(encoded), hashlib.sha256(encoded).hexdigest()
 
 
 class JournaledRun:
@@ -82,7 +87,7 @@ class JournaledRun:
         *,
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
-        on_end: Callable[[], None] = lambda: None,
+        on_end: Callable[[], object] = lambda: None,
     ) -> None:
         self.id = run_id
         self._on_end = on_end
@@ -90,7 +95,11 @@ class JournaledRun:
         self._soon = soon
         self._clock = clock
         self._begun = 0
+        self.calling: dict[int, str] = {}
+        """The tools that are being called, by the positions of the calls."""
         self._waiting: list[JournaledCall] = []
+        self._is_awaited = False
+        """Whether what waits is about to be written, come what may."""
         self._allowed: dict[int, tuple[DecisionEvent, float]] = {}
         """By the positions of calls: written with the calls, which makes one transaction of two."""
         self._readings: list[float] = []
@@ -121,6 +130,7 @@ class JournaledRun:
     def call(self, tool: str, arguments: JsonObject) -> "JournaledCall":
         """Return a context for one call of a tool, which is written as the context ends."""
         self._begun += 1
+        self.calling[self._begun] = tool
         return JournaledCall(self._begun, tool, arguments, self._clock(), self)
 
     def read_clock(self) -> float:
@@ -143,13 +153,14 @@ class JournaledRun:
     def send(self, call: "JournaledCall") -> bool:
         """Write what must be known of a call before it is made; tell whether that is on disk.
 
-        Not of one that only reads: it can be made twice without harm.
+        That is nothing of one that only reads: it can be made twice without harm.
         """
+        if call.is_reading:
+            return True
         self._hold_calls()
-        if not call.is_reading:
-            self._is_resumable = True
-            arguments, _, sha256 = text_kept(call.arguments_text)
-            self._writer.hold(_INTENT, (call.tool, arguments, sha256), call.key)
+        self._is_resumable = True
+        arguments, _, sha256 = text_kept(call.arguments_text)
+        self._writer.hold(_INTENT, (call.tool, arguments, sha256), call.key)
         return self._writer.flush()
 
     def catch_up(self) -> bool:
@@ -185,7 +196,7 @@ class JournaledRun:
         for allowed in self._allowed.values():
             self._hold_decided(*allowed)
         kept = text_kept(reply)
-        self._writer.hold(_END, (self._clock(), failure, *kept), own_number)
+        self._writer.hold(END, (self._clock(), failure, *kept), own_number)
         if self._is_resumable and failure not in RESUMABLE:
             for statement in _SETTLED:
                 self._writer.hold(statement, (), own_number)
@@ -196,10 +207,16 @@ class JournaledRun:
     def add(self, call: "JournaledCall") -> None:
         """Have a call written that has ended."""
         self._waiting.append(call)
-        if len(self._waiting) == 1:
+        self.write_soon()
+
+    def write_soon(self) -> None:
+        """Have what waits written in a moment, together with what comes until then."""
+        if not self._is_awaited:
+            self._is_awaited = True
             self._soon(self._write_calls)
 
     def _write_calls(self) -> None:
+        self._is_awaited = False
         self._hold_calls()
         self._writer.flush()
 
@@ -285,6 +302,7 @@ class JournaledCall:
     ) -> None:
         """Have the call written, whichever way it ended."""
         self._duration_s = time.perf_counter() - self._began
+        self._run.calling.pop(self.position, None)
         if error is not None:
             is_known = isinstance(error, ToolfoldError)
             self._outcome = "failed" if is_known else "unknown"

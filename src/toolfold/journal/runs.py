@@ -1,11 +1,13 @@
-"""What the journal knows of runs, read from its tables. Nothing heavy is imported."""
+"""What the journal knows of runs, and how each stands. Nothing heavy is imported."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
-from toolfold.catalog.definitions import DefinitionText
+from toolfold.catalog.tool import DefinitionText
+from toolfold.config.processes import is_alive
 from toolfold.errors import NotFound
 
 CallOutcome = Literal["ok", "failed", "unknown"]
@@ -16,6 +18,9 @@ could not be written."""
 
 TERMINAL: Final = "cli"
 """The client of runs that a person at a terminal asks for."""
+
+DASHBOARD: Final = "dashboard"
+"""The client of what pages read for a person who looks: no run of an agent, though written down."""
 
 WRITTEN: Final[frozenset[RunKind]] = frozenset({"code", "rehearsal"})
 """The kinds whose code the model wrote."""
@@ -37,16 +42,28 @@ _RUN: Final = """
                 ORDER BY decisions.id DESC LIMIT 1) END AS decision
     FROM beginnings LEFT JOIN ends USING (number) LEFT JOIN progress USING (number)
 """
-_OLDER: Final = """
-    WHERE (:client IS NULL OR client = :client)
-        AND (:before IS NULL OR number < (SELECT number FROM beginnings WHERE id = :before))
-        AND (:since IS NULL OR began_at >= :since)
-        AND (:text IS NULL OR instr(lower(code), lower(:text)))
-        AND (:outcome IS NULL OR :outcome = CASE WHEN ended_at IS NULL THEN 'open'
-            WHEN failure IS NULL THEN 'ok' ELSE 'failed' END)
-        AND (:tool IS NULL OR EXISTS (SELECT 1 FROM calls
-            WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1
-                AND (calls.tool = :tool OR calls.tool LIKE :tool || '.%')))
+_CONDITIONS: Final = {
+    "client": "+client = :client",  # the plus keeps the order of numbers, of which few are wanted
+    "before": "number < (SELECT number FROM beginnings WHERE id = :before)",
+    "since": "began_at >= :since",
+    "text": "instr(lower(code), lower(:text))",
+    "tool": """EXISTS (SELECT 1 FROM calls
+        WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1
+            AND (calls.tool = :tool OR calls.tool LIKE :tool || '.%'))""",
+}
+_OUTCOMES: Final = {
+    "open": "ended_at IS NULL",
+    "ok": "ended_at IS NOT NULL AND failure IS NULL",
+    "failed": "ended_at IS NOT NULL AND failure IS NOT NULL",
+}
+_BEGINNING_WITH: Final = """
+    SELECT number FROM beginnings
+    WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND (?2 IS NULL OR client = ?2)
+    ORDER BY number DESC LIMIT ?3
+"""
+_UNFINISHED: Final = """
+    WHERE client = ?1 AND ended_at IS NULL AND process = (
+        SELECT process FROM beginnings WHERE client = ?1 ORDER BY number DESC LIMIT 1)
 """
 _CALLS: Final = """
     SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
@@ -72,6 +89,13 @@ class Origin:
     """Whether an agent on this machine asked over stdio: its user decides about its tools there."""
     shown: DefinitionText | None = field(default=None, compare=False)
     """The definitions of ours that the model saw."""
+    tool_use: str = field(default="", compare=False)
+    """The client's own id of the call, by which its hook knew of it before."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the holder of an API key asked for it."""
+        return self.client.startswith("key:")
 
 
 class RunStart(NamedTuple):
@@ -152,7 +176,7 @@ class Run:
     id: str
     origin: Origin
     process: int
-    """The id of the process that ran it."""
+    """The identity of the process that ran it; rows of earlier versions have its id."""
 
     kind: RunKind
     start: RunStart = ANYWHERE
@@ -194,8 +218,14 @@ ANY_RUN: Final = RunFilter()
 
 def newest(connection: sqlite3.Connection, limit: int, wanted: RunFilter = ANY_RUN) -> list[Run]:
     """Return the newest runs that are wanted, without their calls, newest first."""
+    values = asdict(wanted)
+    conditions = [f"client <> '{DASHBOARD}'"]
+    conditions += [sql for name, sql in _CONDITIONS.items() if values[name] is not None]
+    if wanted.outcome is not None:
+        conditions.append(_OUTCOMES[wanted.outcome])
     rows = connection.execute(
-        f"{_RUN} {_OLDER} ORDER BY number DESC LIMIT :limit", {**asdict(wanted), "limit": limit}
+        f"{_RUN} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT :limit",
+        {**values, "limit": limit},
     )
     return [_with_latest(connection, _run(row)) for row in rows.fetchall()]
 
@@ -209,9 +239,8 @@ def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = No
         NotFound: There is none, or there are several, which the message then names.
     """
     rows = connection.execute(
-        f"{_RUN} WHERE substr(id, 1, ?1) = ?2 AND (?3 IS NULL OR client = ?3)"
-        " ORDER BY number DESC LIMIT ?4",
-        (len(prefix), prefix, client, _SHOWN_CANDIDATES + 1),
+        f"{_RUN} WHERE number IN ({_BEGINNING_WITH}) ORDER BY number DESC",
+        (prefix, client, _SHOWN_CANDIDATES + 1),
     ).fetchall()
     if len(rows) == 1:
         return _whole(connection, rows[0])
@@ -247,6 +276,15 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
     return None if row is None else _whole(connection, row)
 
 
+def find_unfinished(connection: sqlite3.Connection, client: str, most: int) -> list[Run]:
+    """Return runs of a client that have no end, with their calls, newest first.
+
+    Only those of the process that ran the last one: of what was lost before, it was told then.
+    """
+    rows = connection.execute(f"{_RUN} {_UNFINISHED} ORDER BY number DESC LIMIT ?2", (client, most))
+    return [_whole(connection, row) for row in rows.fetchall()]
+
+
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
     _, run_id, began_at, client, request, project, process, kind, code, code_bytes, *rest = row
     session, generation, resumes, done, total, note, *ending = rest
@@ -272,7 +310,7 @@ def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
 
 
 def _with_latest(connection: sqlite3.Connection, run: Run) -> Run:
-    if run.ending is None or run.ending.failure != "approval":
+    if run.ending is not None and run.ending.failure != "approval":
         return run
     latest = _following_id(connection, run.id)
     return run if latest == run.id else replace(run, latest=find(connection, latest))
@@ -297,3 +335,72 @@ def _call(row: Sequence[Any]) -> Call:
         started_at=times[0],
         duration_s=times[1],
     )
+
+
+State = Literal["running", "waiting", "done", "failed", "invalid", "denied", "cancelled", "lost"]
+"""running: under way. waiting: paused until you approve a call. done, failed: it ended. invalid:
+the check refused the code, and nothing ran. denied: you rejected a call, or did not answer in
+time. cancelled: it was stopped. lost: its process died."""
+
+STATES: Final[tuple[State, ...]] = get_args(State)
+
+
+def state_of(run: Run, *, is_under_way: bool | None = None) -> State:
+    """Return the state of a run; where another went on with it, the state of that one.
+
+    `is_under_way` is for a caller that knows; otherwise its process is looked for.
+    """
+    if run.ending is None:
+        return _state_without_end(run, is_under_way)
+    match run.ending.failure:
+        case None:
+            return "done"
+        case "approval" if run.latest is not None:
+            return state_of(run.latest)
+        case "approval" | "rejected" if run.decision in {"rejected", "expired"}:
+            return "denied"
+        case "approval":
+            return "waiting"
+        case "rejected":
+            return "invalid"
+        case "cancelled":
+            return "cancelled"
+    return "failed"
+
+
+def _state_without_end(run: Run, is_under_way: bool | None) -> State:
+    if is_under_way is None:
+        is_under_way = is_alive(run.process, run.began_at)
+    if not is_under_way:
+        return "lost" if run.latest is None else state_of(run.latest)
+    return "waiting" if run.decision == "ask" else "running"
+
+
+def call_text(name: str, arguments: str) -> str:
+    """Return a call as a model writes it; the arguments are JSON already."""
+    return f'{{"name":{compact(name)},"arguments":{arguments}}}'
+
+
+def code_text(code: str) -> str:
+    """Return the call that runs code."""
+    return call_text("execute_code", compact({"code": code}))
+
+
+def tool_text(path: str, arguments: str) -> str:
+    """Return the direct call of the tool at a path."""
+    return call_text(path.partition(".")[2] or path, arguments)
+
+
+def answer_text(answer: str) -> str:
+    """Return an answer as a model reads it: JSON as it is, a text without its quotes."""
+    if not answer.startswith('"'):
+        return answer
+    try:
+        return str(json.loads(answer))
+    except ValueError:
+        return answer  # only its head was kept
+
+
+def compact(value: object) -> str:
+    """Return JSON without a blank too many."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,13 +1,12 @@
-"""Values as people and models give them into drafts and changes."""
+"""Values as people and models give them into drafts and changes, and what they supersede."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json
-from toolfold.memory.hashes import note_hash
 from toolfold.memory.inputs import (
     MAX_BATCH,
     Moment,
@@ -21,9 +20,10 @@ from toolfold.memory.inputs import (
     clean_name,
     clean_tags,
 )
-from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind
+from toolfold.memory.models import DEFAULT_TYPE, Draft, Link, LinkKind, Note, note_hash
 from toolfold.memory.ranking.rank import estimated_quality
-from toolfold.memory.store import NoteChange
+from toolfold.memory.statements import Statement, read_statement, supersedes
+from toolfold.memory.store import NoteChange, Query, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +124,66 @@ def _quality(given: float | None, content: str) -> float:
 
 def _links(kind: LinkKind, hashes: str | Sequence[str]) -> tuple[Link, ...]:
     return tuple(Link(kind=kind, hash=each) for each in check_hashes(hashes))
+
+
+# Each is a search by words. Whoever stores more at once moves in; `audit` finds what is left.
+_MAX_SOUGHT: Final = 100
+_CANDIDATES: Final = 100
+
+
+class _Known(NamedTuple):
+    note: Note
+    said: Statement
+
+
+class UpdateFinder:
+    """Finds notes of one namespace that no longer hold."""
+
+    def __init__(self, store: Store, namespace: str) -> None:
+        self._store = store
+        self._namespace = namespace
+
+    async def follow(self, drafts: Iterable[Draft]) -> int:
+        """Have notes that were just stored supersede what they plainly update; return how many.
+
+        The later one supersedes, whichever was stored first. What somebody reinstated stays.
+        """
+        read = ((draft, read_statement(draft.content)) for draft in drafts)
+        said = [(draft, each) for draft, each in read if each is not None][:_MAX_SOUGHT]
+        return sum([await self._follow(draft, each) for draft, each in said])
+
+    async def _follow(self, draft: Draft, said: Statement) -> int:
+        around = await self._alike(said)
+        own = next((each for each in around if each.note.hash == draft.hash), None)
+        if own is None:
+            return 0
+        done = 0
+        for known in sorted(around, key=lambda each: -each.note.created):
+            pair = _in_order(own, known)
+            if pair is not None:
+                older, newer = pair
+                done += await self._store.supersede(
+                    self._namespace, older.note.hash, newer.note.hash, is_found=True
+                )
+        return done
+
+    async def _alike(self, said: Statement) -> Sequence[_Known]:
+        """Return notes that can be read and share words of the topic and hold, best match first."""
+        words = " ".join(word.replace("_", " ") for word in sorted(said.topic))
+        query = Query(text=f"{words} {said.verb}", vector=None)
+        found = await self._store.find(
+            self._namespace,
+            query,
+            lambda matches: [key for key, _ in matches.lists.get("words", ())][:_CANDIDATES],
+            depth=_CANDIDATES,
+        )
+        read = ((note, read_statement(note.content)) for note in found.values())
+        return [_Known(note, each) for note, each in read if each and note.until is None]
+
+
+def _in_order(own: _Known, other: _Known) -> tuple[_Known, _Known] | None:
+    """Return two notes as older and newer, if the newer supersedes the older."""
+    if own.note.hash == other.note.hash:
+        return None
+    older, newer = (other, own) if other.note.created <= own.note.created else (own, other)
+    return (older, newer) if supersedes(newer.said, older.said) else None

@@ -1,5 +1,6 @@
 """From a query to notes in one line each, best first."""
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,18 +8,29 @@ from typing import Final
 
 import anyio.to_thread
 
-from toolfold.memory.hashes import shown
 from toolfold.memory.models import (
+    PREVIEW_CHARS,
     CompactMemory,
     CompactSearchResult,
     ExplainedMemory,
     Note,
     preview,
+    shown,
+    superseded_by,
 )
 from toolfold.memory.note_vectors import NoteVectorizer
-from toolfold.memory.ranking.rank import DEPTH, Hit, rank
+from toolfold.memory.ranking.rank import DEPTH, Hit, rank, telling_words
+from toolfold.memory.statements import asks_about_then
 from toolfold.memory.store import Filter, Matches, Query, Store
-from toolfold.memory.when.calendar import Calendar
+from toolfold.memory.when.phrases import Calendar
+
+_EXCERPT_FROM_CHARS: Final = 8_000
+_STEM_CHARS: Final = 5
+_MAX_SENTENCES: Final = 20
+_SENTENCE: Final = re.compile(
+    r"\S.{0,160}?(?:[.!?;:\u3002]+(?=\s)|(?=\n)|\Z)|\S.{0,160}(?=\s)|\S{1,160}", re.DOTALL
+)
+_WORD: Final = re.compile(r"\w+")
 
 # More than any store holds: every match.
 _ALL: Final = 1_000_000_000
@@ -37,6 +49,9 @@ class SearchRequest:
     is_explained: bool = False
     shown_query: str = ""
     """The query as it stands in the result."""
+
+    held_at: tuple[float, float] | None = None
+    """From when to when: only notes that held then, were made before and are superseded since."""
 
 
 class Finder:
@@ -95,9 +110,8 @@ class Finder:
 
         def choose(matches: Matches) -> list[int]:
             nonlocal hits, total
-            found, total = self._ranked(
-                matches, request, limit=None if request.min_score else limit
-            )
+            is_cut = not request.min_score and request.held_at is None
+            found, total = self._ranked(matches, request, limit=limit if is_cut else None)
             hits = found[:limit]
             return [hit.key for hit in hits]
 
@@ -128,9 +142,18 @@ class Finder:
             created=matches.created,
             quality=matches.quality,
             now=self._calendar.clock(),
-            when=self._calendar.span(request.query),
+            when=request.held_at or self._calendar.span(request.query),
+            superseded={key: (old.by, old.until) for key, old in matches.superseded.items()},
+            asks_about_then=asks_about_then(request.query),
             limit=limit,
         )
+        if request.held_at is not None:
+            begin, _ = request.held_at
+            ends = {key: old.until for key, old in matches.superseded.items()}
+            hits = [
+                hit for hit in hits if matches.created[hit.key] < begin < ends.get(hit.key, begin)
+            ]
+            return list(hits), len(hits)
         if not request.min_score:
             return list(hits), matches.total
         good = [hit for hit in hits if _shown(hit.score) >= request.min_score]
@@ -165,12 +188,48 @@ def _compact(
 ) -> CompactMemory | ExplainedMemory:
     compact = CompactMemory(
         hash=shown(note.hash),
-        preview=preview(note.content),
+        preview=excerpt(note.content, request.query),
         tags=note.tags,
         created=round(note.created, 3),
         score=_shown(hit.score),
+        superseded=_superseded(note),
     )
-    return ExplainedMemory(*compact, why=hit.explain()) if request.is_explained else compact
+    if not request.is_explained:
+        return compact
+    return ExplainedMemory(**compact._asdict(), why=hit.explain())
+
+
+def excerpt(content: str, query: str) -> str:
+    """Return on one line the passage of a text that has most words of a query, or its beginning."""
+    wanted = {word[:_STEM_CHARS] for word in telling_words(query)} if query else set()
+    if len(content) <= PREVIEW_CHARS or not wanted:
+        return preview(content)
+    found = [
+        (part.span(), wanted & {word[:_STEM_CHARS] for word in _WORD.findall(part[0].lower())})
+        for part in _SENTENCE.finditer(content[:_EXCERPT_FROM_CHARS])
+    ]
+    firsts = [0, *(number for number, (_, words) in enumerate(found) if words)]
+    first = max(firsts, key=lambda number: _worth(found[number : number + _MAX_SENTENCES]))
+    if first == 0:
+        return preview(content)
+    return f"…{preview(content[found[first][0][0] :], PREVIEW_CHARS - 1)}"
+
+
+def _worth(found: "Sequence[tuple[tuple[int, int], set[str]]]") -> float:
+    """Return how many words stand in an excerpt that begins with these sentences.
+
+    One counts less where the sentence is cut off: what answers mostly follows the words asked for.
+    """
+    end = found[0][0][0] + PREVIEW_CHARS - 1 if found else 0
+    whole = set().union(*(words for (_, last), words in found if last <= end))
+    cut = set().union(*(words for (start, last), words in found if start < end < last))
+    return len(whole) + len(cut - whole) / 3
+
+
+def _superseded(note: Note) -> str:
+    if note.until is None or note.superseded_by is None:
+        return ""
+    return superseded_by(shown(note.superseded_by), note.until)
 
 
 def _shown(score: float) -> float:

@@ -7,8 +7,7 @@ from typing import Final, TypeAlias, get_args
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.hashes import check_prefix
-from toolfold.memory.models import TagMatch
+from toolfold.memory.models import TagMatch, check_prefix
 
 Moment: TypeAlias = datetime | float | str
 """A time: aware or local, in seconds since 1970, or in ISO 8601."""

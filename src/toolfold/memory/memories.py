@@ -12,7 +12,7 @@ import anyio
 from toolfold.config.settings import MemorySettings
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.jsontypes import Json
-from toolfold.memory.background import in_background
+from toolfold.memory.store import in_background
 from toolfold.memory.verbs import VERBS, Services, Verb
 
 _log = logging.getLogger(__name__)
@@ -31,6 +31,9 @@ class RequestContext(NamedTuple):
     is_guest: bool = False
     """Whether it speaks for a model: guest code reads only files that the user allows."""
 
+
+_CHECKED: Final = RequestContext("health")
+"""Nothing is kept there."""
 
 MakeServices: TypeAlias = Callable[[RequestContext], Services]
 """Makes what serves a place."""
@@ -113,6 +116,16 @@ class Memories:
                 del self._services[next(iter(self._services))]
             self._services[context] = make(context)
         return self._services[context]
+
+    async def check(self) -> None:
+        """See that the store answers, unless nobody has needed it yet.
+
+        Raises:
+            StoreError: It does not.
+        """
+        if self._make is None and not self._fault and not self._wanted.is_set():
+            return
+        await (await self.services(_CHECKED)).notes.health()
 
     async def _opened(self) -> MakeServices:
         if self._settled.is_set():  # else somebody waits for it already

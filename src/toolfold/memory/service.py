@@ -3,14 +3,14 @@
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Final
 
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.jsontypes import Json
-from toolfold.memory.drafts import StoreInput, make_change, make_draft, make_drafts
+from toolfold.memory.drafts import StoreInput, UpdateFinder, make_change, make_draft, make_drafts
 from toolfold.memory.finder import Finder, SearchRequest
-from toolfold.memory.hashes import check_prefix, shown
 from toolfold.memory.inputs import (
     Moment,
     Tags,
@@ -31,14 +31,14 @@ from toolfold.memory.models import (
     CompactSearchResult,
     Note,
     TagMatch,
+    check_prefix,
+    shown,
 )
-from toolfold.memory.note_vectors import NoteVectorizer
-from toolfold.memory.ranking.words import STOP_WORDS, telling_words
+from toolfold.memory.note_vectors import NoteVectorizer, UsageCounter
+from toolfold.memory.ranking.rank import STOP_WORDS, telling_words
 from toolfold.memory.registry import verb
 from toolfold.memory.store import Filter, Store
-from toolfold.memory.usage import UsageCounter
-from toolfold.memory.when.calendar import Calendar
-from toolfold.memory.when.phrases import describe
+from toolfold.memory.when.phrases import Calendar, describe
 
 DEFAULT_LIMIT: Final = 5
 DEFAULT_PAGE: Final = 20
@@ -78,6 +78,7 @@ class Memory:
         self._namespace = clean_name(namespace, "namespace")
         self._clock = clock
         self._calendar = Calendar(clock=clock, zone=zone, week_start=week_start)
+        self._updates = UpdateFinder(store, self._namespace)
         self._finder = Finder(store, meaning, self._namespace, self._calendar)
 
     @verb("adds", "POST /memory/notes", wrap="hash", status=201, is_tool=True)
@@ -104,7 +105,9 @@ class Memory:
 
         `thread` and `position` say where in a conversation or document it stands; what is beside it
         there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
-        `supersedes` are deleted, and can be restored.
+        `supersedes` no longer hold: they are found, and say so. A short note that plainly says
+        something else than an earlier one of the same thing supersedes it unasked; `reinstate`
+        reverses that.
 
         Raises:
             NotFound: A note that it supersedes or is associated with is not there.
@@ -125,6 +128,7 @@ class Memory:
         now = self._clock()
         draft = make_draft(given, now=now, zone=self._calendar.zone)
         self._meaning.want(await self._store.add(self._namespace, [draft], now=now))
+        await self._updates.follow([draft])
         return shown(draft.hash)
 
     @verb("adds", is_tool=True, is_command=False)
@@ -139,6 +143,7 @@ class Memory:
         now = self._clock()
         drafts = make_drafts(notes, now=now, zone=self._calendar.zone)
         self._meaning.want(await self._store.add(self._namespace, drafts, now=now))
+        await self._updates.follow(drafts)
         return tuple(shown(draft.hash) for draft in drafts)
 
     @verb("adds", is_command=False)
@@ -228,9 +233,9 @@ class Memory:
     ) -> CompactSearchResult:
         """Do as `search` does, and honour time in words: "what did we decide last week about auth".
 
-        Where the query names a time, only notes from then are found, and the result's query says
-        which time was understood; if nothing else it says fits any of them, they are listed, newest
-        first. `k` is another name for `limit`.
+        Where the query names a time, only notes from then are found, and those that held then and
+        are superseded since; the result's query says which time was understood. If nothing else it
+        says fits any of them, they are listed, newest first. `k` is another name for `limit`.
         """
         query = clean_query(query)
         time_found = self._calendar.find(query)
@@ -244,6 +249,11 @@ class Memory:
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         limit = limit if k is None else check_limit(k, what="k")
         [found] = await self._search([rest], wanted, limit, min_score, explain)
+        if after is not None and before is not None and rest:
+            held = _search_request(rest, replace(wanted, after=None), min_score, explain)
+            held = replace(held, held_at=(after, before))
+            [then] = await self._finder.find([held], limit=limit)
+            found = _merged(found, then, limit)
         if time_found is not None and not found.total and not min_score:
             [found] = await self._search([""], wanted, limit, min_score, explain)
         return found._replace(query=shown_query)
@@ -292,8 +302,8 @@ class Memory:
     async def history(self, hash: str, limit: int = DEFAULT_PAGE) -> tuple[Note, ...]:
         """Return the last versions of a note, oldest first; the last is how it is now.
 
-        Notes that it supersedes come before it, with theirs: each held from `created` until
-        `deleted`. What was purged is left out.
+        Notes that it supersedes come before it, with theirs: each held from `created` to `until`.
+        What was purged is left out.
 
         Raises:
             NotFound: There is none, or there are several.
@@ -317,6 +327,29 @@ class Memory:
                 found += versions
                 todo += [link.hash for link in versions[-1].links if link.kind == "supersedes"]
         return sorted(found, key=lambda version: (version.created, version.version))
+
+    @verb("changes", "POST /memory/notes/{hash}/supersede", wrap="superseded")
+    async def supersede(self, hash: str, by: str) -> bool:
+        """Say that a note no longer holds, since another one says how it is; tell whether it did.
+
+        Both are kept. Search prefers what holds, and finds the other when asked about then.
+
+        Raises:
+            NotFound: One of them is not there, or there are several.
+        """
+        older, newer = check_prefix(hash), check_prefix(by)
+        return await self._store.supersede(self._namespace, older, newer, is_found=False)
+
+    @verb("changes", "POST /memory/notes/{hash}/reinstate", wrap="reinstated")
+    async def reinstate(self, hash: str) -> bool:
+        """Say that a note holds after all which another one superseded; tell whether one did.
+
+        It is not found to be superseded by the same one again.
+
+        Raises:
+            NotFound: It is not there, or there are several.
+        """
+        return await self._store.reinstate(self._namespace, check_prefix(hash))
 
     @verb("changes", "PATCH /memory/notes/{hash}", wrap="hash", is_tool=True)
     async def update(
@@ -421,6 +454,10 @@ class Memory:
         is_ready = counts.unembedded == 0 and counts.is_warm and self._meaning.trouble is None
         return CompactHealthInfo(status, counts.notes, backend, ready=is_ready)
 
+    async def tags(self, limit: int = DEFAULT_PAGE) -> dict[str, int]:
+        """Return the tags that most notes have, and how many those are, the most used first."""
+        return await self._store.tags(self._namespace, limit=check_limit(limit))
+
     async def until_ready(self) -> None:
         """Wait until every note is found by its meaning too.
 
@@ -482,6 +519,13 @@ class Memory:
             after=check_moment(after, "after", zone),
             before=check_moment(before, "before", zone),
         )
+
+
+def _merged(
+    found: CompactSearchResult, more: CompactSearchResult, limit: int
+) -> CompactSearchResult:
+    best = sorted((*found.memories, *more.memories), key=lambda each: -each.score)
+    return found._replace(memories=tuple(best[:limit]), total=found.total + more.total)
 
 
 def _search_request(query: str, wanted: Filter, min_score: float, explain: bool) -> SearchRequest:

@@ -1,4 +1,4 @@
-"""The Store protocol: what keeps notes, whichever database it is.
+"""The Store protocols: what keeps notes and events, whichever database it is.
 
 Every method is asynchronous and may be called by any number of tasks at once. A store answers from
 worker threads or the network, so nothing here blocks the event loop. Whatever a method has returned
@@ -8,12 +8,15 @@ Hashes that are taken are beginnings of hashes, of at least four characters; tho
 are whole. Namespaces do not see each other in any way, not even in scores.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import anyio
 
 from toolfold.jsontypes import JsonObject
-from toolfold.memory.models import Draft, Note, TagMatch
+from toolfold.memory.models import Draft, Event, Note, TagMatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,16 @@ Scored: TypeAlias = tuple[int, float]
 """The key of a note, and how well it matches in one respect."""
 
 
+class Superseded(NamedTuple):
+    """That a note held until another one took its place, which is not deleted."""
+
+    by: int
+    """The key of the note that took its place."""
+
+    hash: str
+    until: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
     """What was found, in each respect for itself; see `ranking` for how they become one list."""
@@ -77,6 +90,9 @@ class Matches:
     quality: Mapping[int, float]
     total: int
     """How many notes match in any respect."""
+
+    superseded: Mapping[int, Superseded] = field(default_factory=dict)
+    """Those in the lists that another note supersedes."""
 
 
 class NoteListing(NamedTuple):
@@ -139,7 +155,8 @@ class Store(Protocol):
         """Keep notes, all or none, and return their keys; each is found by its words at once.
 
         One that is there already stays as it is, and gets the tags and links that it lacks. One
-        that was deleted comes back as the draft says. Notes that a draft supersedes are deleted.
+        that was deleted comes back as the draft says, and one that was superseded holds again, if
+        the draft is later. Notes that a draft supersedes stay, and no longer hold.
 
         Raises:
             NotFound: A link leads nowhere.
@@ -172,6 +189,24 @@ class Store(Protocol):
         Raises:
             NotFound: There is none.
             BadInput: Another note says exactly that already.
+        """
+
+    async def supersede(self, namespace: str, older: str, newer: str, *, is_found: bool) -> bool:
+        """Have one note take the place of another; tell whether it did.
+
+        It does not where it has already, or another one has; nor, if `is_found`, where somebody had
+        the older one hold again.
+
+        Raises:
+            NotFound: One of them is not there.
+            BadInput: It would take its own place.
+        """
+
+    async def reinstate(self, namespace: str, hash_prefix: str) -> bool:
+        """Have a note hold that was superseded; tell whether it was.
+
+        Raises:
+            NotFound: There is none.
         """
 
     async def delete(self, namespace: str, hash_prefixes: Sequence[str], *, now: float) -> int:
@@ -225,6 +260,9 @@ class Store(Protocol):
     async def counts(self, namespace: str) -> Counts:
         """Count."""
 
+    async def tags(self, namespace: str, *, limit: int) -> dict[str, int]:
+        """Return the tags that most notes have, and how many those are, the most used first."""
+
     async def adopt(self, embedder: str, dimensions: int) -> None:
         """Note which embedder the vectors are from; those of another one are dropped.
 
@@ -243,3 +281,71 @@ class Store(Protocol):
         Raises:
             StoreError: The vectors in the store are from another embedder by now.
         """
+
+
+@asynccontextmanager
+async def in_background(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run `task` for the length of this context, and cancel it then.
+
+    What the body raises leaves as it is. A task group alone would wrap it, and nobody who waits for
+    a `StoreError` would see one.
+    """
+    raised: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task)
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # it is raised again below
+            raised = error
+        tasks.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
+
+
+# The EventStore protocol: what keeps events, whichever database it is.
+#
+# Whatever a method has returned from is kept: it survives the death of the process and of the
+# machine. Namespaces do not see each other's events.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events come into question. What is not said does not matter."""
+
+    session_id: str | None = None
+    type: str | None = None
+    since: float | None = None
+    """At that time or later."""
+
+    until: float | None = None
+    """Earlier."""
+
+
+class EventListing(NamedTuple):
+    """Events in order, and how many there are beyond."""
+
+    events: Sequence[Event]
+    total: int
+
+
+class EventStore(Protocol):
+    """Keeps events. It has no way to change or to delete one.
+
+    Every method raises `StoreError` when the database does not answer or does not take a write;
+    nothing has changed then.
+    """
+
+    async def record(self, namespace: str, events: Sequence[Event]) -> int:
+        """Keep events, all or none; return how many. One whose id is known is left as it was."""
+
+    async def get_event(self, namespace: str, id: str) -> Event:
+        """Return an event.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+
+    async def latest(
+        self, namespace: str, wanted: EventFilter, *, limit: int, offset: int = 0
+    ) -> EventListing:
+        """Return events that pass a filter, newest first, of one moment the last recorded first."""

@@ -1,9 +1,16 @@
-"""The table of verbs: all that memory does. What every door offers comes from here."""
+"""The table of verbs: all that memory does, and what is said of it at every door."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import inspect
+import re
+import types
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from toolfold.jsontypes import Json, JsonObject
+from toolfold.memory.audit.service import NoteAudit
 from toolfold.memory.consolidation.service import Consolidation
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
@@ -23,6 +30,7 @@ class Services:
     documents: Documents
     graph: Graph
     transfer: Transfer
+    audits: NoteAudit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +101,120 @@ VERBS: Final[Mapping[str, Verb]] = {
         *verbs_of(Documents, "documents", "documents", "memory"),
         *verbs_of(Graph, "graph", "graph", "graph"),
         *verbs_of(Transfer, "transfer", "transfer", "memory"),
+        *verbs_of(NoteAudit, "audits", "consolidation", "memory"),
     ]
 }
 """By path: `memory.search`."""
+
+
+_SECTION = re.compile(r"^Raises:$", re.MULTILINE)
+_SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class VerbResult(NamedTuple):
+    """What a verb returns, as Python has it."""
+
+    type: str
+    classes: tuple[str, ...]
+    """The named tuples that the type is made of, as source, each after those that it needs."""
+
+
+@cache
+def description(verb: Verb) -> str:
+    """Return what a verb does, in the words of its documentation."""
+    text = _SECTION.split(inspect.getdoc(verb.method) or "", maxsplit=1)[0]
+    paragraphs = [" ".join(each.split()) for each in text.strip().split("\n\n")]
+    return "\n".join(paragraphs)
+
+
+@cache
+def positional(verb: Verb) -> tuple[str, ...]:
+    """Return the parameters that may be given by their position."""
+    return tuple(each.name for each in _parameters(verb) if each.kind is each.POSITIONAL_OR_KEYWORD)
+
+
+def input_schema(verb: Verb) -> JsonObject:
+    """Return what a verb takes, as JSON Schema."""
+    hints = _hints(verb.method)
+    properties: JsonObject = {}
+    required: list[Json] = []
+    for each in _parameters(verb):
+        schema = _schema(hints[each.name])
+        if each.default is each.empty:
+            required.append(each.name)
+        elif each.default:
+            schema["default"] = each.default
+        properties[each.name] = schema
+    return {"type": "object", "properties": properties, "required": required}
+
+
+@cache
+def returned(verb: Verb) -> VerbResult:
+    """Return what a verb returns, in the form that guest code gets it."""
+    classes: dict[str, str] = {}
+    text = _written(_hints(verb.method)["return"], classes)
+    return VerbResult(text, tuple(classes.values()))
+
+
+def _hints(described: Any) -> dict[str, Any]:
+    return get_type_hints(described, localns={"Json": Any})  # which names itself
+
+
+def _parameters(verb: Verb) -> list[inspect.Parameter]:
+    _itself, *parameters = inspect.signature(verb.method).parameters.values()
+    return [each for each in parameters if each.name != "progress"]
+
+
+def _schema(hint: Any) -> JsonObject:
+    """Return the schema of one parameter. What only Python has is left out."""
+    if get_origin(hint) in (Union, types.UnionType):
+        parts = [_schema(part) for part in get_args(hint) if part not in (type(None), datetime)]
+        return _united(parts)
+    if get_origin(hint) is Literal:
+        return {"enum": list(get_args(hint))}
+    if get_origin(hint) in (list, Sequence, tuple):
+        items = _schema(get_args(hint)[0])
+        return {"type": "array", "items": items} if items else {"type": "array"}
+    if get_origin(hint) in (dict, Mapping):
+        return {"type": "object"}
+    return {"type": _SIMPLE[hint]} if hint in _SIMPLE else {}
+
+
+def _united(parts: list[JsonObject]) -> JsonObject:
+    if len(parts) == 1:
+        return parts[0]
+    if any("type" not in part for part in parts):
+        return {}
+    merged: JsonObject = {}
+    for part in parts:
+        merged |= part
+    return merged | {"type": [part["type"] for part in parts]}
+
+
+def _written(hint: Any, classes: dict[str, str]) -> str:
+    """Write a type as guest code has it, and note the classes that it needs."""
+    origin, parts = get_origin(hint), [each for each in get_args(hint) if each is not ...]
+    if origin in (Union, types.UnionType):
+        return " | ".join(_written(part, classes) for part in parts)
+    if origin is Literal:
+        return "str"
+    if origin is tuple and ... in get_args(hint):
+        return f"tuple[{_written(parts[0], classes)}, ...]"
+    if origin in (list, Sequence, AsyncIterator):
+        return f"list[{_written(parts[0], classes)}]"
+    if origin in (dict, Mapping):
+        return "dict[str, Any]"
+    if hint is type(None):
+        return "None"
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return _declared(hint, classes)
+    return hint.__name__ if hint in _SIMPLE else "Any"
+
+
+def _declared(kind: Any, classes: dict[str, str]) -> str:
+    name: str = kind.__name__
+    if name not in classes:
+        fields = {each: _written(hint, classes) for each, hint in _hints(kind).items()}
+        body = "".join(f"    {each}: {text}\n" for each, text in fields.items())
+        classes[name] = f"class {name}(NamedTuple):\n{body}"
+    return name

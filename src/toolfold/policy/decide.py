@@ -12,7 +12,6 @@ taken at its word: where nothing is said, only a rule that names `"unknown"` fit
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from toolfold.jsontypes import JsonObject
@@ -31,6 +30,8 @@ class ToolFacts(NamedTuple):
     idempotent: bool | None = None
     other_names: tuple[str, ...] = ()
     """How else rules may spell it: as its server does, `crm.delete-contact`."""
+    definition: str = ""
+    """What it says of itself; empty where nobody has to compare it. No rule is about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Policy(NamedTuple):
     layers: tuple[tuple[Rule, ...], ...] = ()
     built_in: tuple[Rule, ...] = BUILTIN
     """What holds where no rule of the user's fits; nothing where nobody is to be asked by it."""
+    is_careful: bool = False
+    """Whether what is not written in a program counts as tainted: see `careful` in the rules."""
     may_trust_client: bool = False
     """Whether what a local client lets its user decide counts, where its user cannot be asked."""
 
@@ -68,9 +71,14 @@ class Ruling:
 
     def __init__(self, policy: Policy, tool: ToolFacts) -> None:
         self._layers = [
-            [(rule, _reason(rule)) for rule in rules if _is_about(rule, tool)[0]]
+            [(rule, reason_of(rule)) for rule in rules if _is_about(rule, tool)[0]]
             for rules in ((*policy.user, *policy.built_in), *policy.layers)
         ]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every call of the tool is allowed, whatever it is like."""
+        return all(rule.action is Action.ALLOW for layer in self._layers for rule, _ in layer)
 
     def decide(self, arguments: JsonObject, count: int = 1, *, tainted: str = "") -> Decision:
         """Decide about the `count`-th call of the tool in a run.
@@ -99,7 +107,7 @@ def explain(
     for rules in ((*policy.user, *policy.built_in), *policy.layers):
         for rule in rules:
             is_fit, why = _fit(rule, tool, CallFacts(arguments, count))
-            yield f"{'fits' if is_fit else 'does not fit'}: {rule} ({why})"
+            yield f"{'applies' if is_fit else 'does not apply'}: {rule} ({why})"
             if is_fit:
                 break
     decision = decide(policy, tool, arguments, count)
@@ -114,7 +122,8 @@ def _first(rules: Sequence[tuple[Rule, str]], call: CallFacts) -> Decision:
     return Decision(Action.ALLOW, None, "no rule fits")
 
 
-def _reason(rule: Rule) -> str:
+def reason_of(rule: Rule) -> str:
+    """Return how a decision by a rule begins to say why."""
     return "its server marks it as destructive" if rule in BUILTIN else f"by {rule}"
 
 
@@ -148,8 +157,9 @@ def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
         said: bool | None = getattr(tool, name)
         means_no = said is None and name != "destructive" and rule.action is not Action.ALLOW
         if said not in truths and not (means_no and False in truths):
-            words = {True: "yes", False: "no", None: "not said"}
-            return False, f"{name} is {words[said]}"
+            if said is None:
+                return False, f"its server does not mark it {name.replace('_', '-')}"
+            return False, f"{name} is {'yes' if said else 'no'}"
     return True, _ABOUT
 
 
@@ -161,12 +171,18 @@ def _is_denied_by(rules: Sequence[Rule], tool: ToolFacts) -> bool:
     for rule in rules:
         if not _is_about(rule, tool)[0]:
             continue
-        is_conditional = rule.when is not None or bool(rule.more_than) or rule.tainted
         if rule.action is not Action.DENY:
             return False
-        if not is_conditional:
+        if not _is_conditional(rule):
             return True
     return False
 
 
-_strictness: Final = attrgetter("action")
+def _is_conditional(rule: Rule) -> bool:
+    """Whether a rule is about some calls of a tool, and not about the tool."""
+    return rule.when is not None or bool(rule.more_than) or rule.tainted
+
+
+def _strictness(decision: Decision) -> tuple[Action, bool]:
+    """Return how strict a decision is; who decided about a tool has not decided about a call."""
+    return decision.action, decision.rule is not None and _is_conditional(decision.rule)

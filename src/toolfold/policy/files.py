@@ -12,13 +12,19 @@ from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json
 from toolfold.policy.decide import Policy
 from toolfold.policy.imported import ModulesOf, translated
-from toolfold.policy.rules import Action, Rule, read_rules
+from toolfold.policy.rules import CAREFUL, Action, Rule, careful, read_rules
 from toolfold.storage.files import read_file
+
+# Rules of a client about MCP tools as rules of ours. Pure.
+#
+# Clients write `mcp__SERVER__TOOL`, both as they are configured and listed. What closes may be
+# taken for more than it says, what opens never.
+
 
 NAME: Final = "policy.toml"
 IMPORTED: Final = "imported-rules.json"
 """What `toolfold install` keeps of the rules that a client had."""
-_KEYS: Final = frozenset({"policy", "keys"})
+_KEYS: Final = frozenset({"policy", "keys", CAREFUL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class RuleFile:
     rules: tuple[Rule, ...] = ()
     keys: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
     """By the id of an API key, what holds for its holder besides."""
+    careful: tuple[Rule, ...] = ()
+    """What the preset `careful` makes of it; nothing where it is not set."""
 
 
 class PolicyFiles:
@@ -59,8 +67,13 @@ class PolicyFiles:
         key = client.removeprefix("key:") if client.startswith("key:") else None
         own = [each.keys[key] for each in (user, *project) if key in each.keys] if key else []
         rules = (*user.rules, *self.client_rules())
-        policy = Policy(rules, (*(each.rules for each in project), *own))
-        policy = policy._replace(may_trust_client=self._approvals == "auto")
+        presets = [each.careful for each in (user, *project) if each.careful]
+        policy = Policy(
+            rules,
+            (*(each.rules for each in project), *own, *presets),
+            is_careful=bool(presets),
+            may_trust_client=self._approvals == "auto",
+        )
         is_trusted = self._approvals == "never" or (self._approvals == "auto" and has_decided)
         return policy._replace(built_in=()) if is_trusted else policy
 
@@ -144,13 +157,16 @@ def _closed(fault: str) -> ConfigError:
 def _read_values(values: dict[str, Any], path: Path) -> RuleFile:
     if unknown := sorted(values.keys() - _KEYS):
         raise ConfigError(
-            f"{path}: {unknown[0]!r} is unknown; there are [[policy]] and [[keys.ID]]"
+            f"{path}: {unknown[0]!r} is unknown; there are {CAREFUL}, [[policy]] and [[keys.ID]]"
         )
     keys = values.get("keys", {})
     if not isinstance(keys, dict):
         raise ConfigError(f"{path}: keys is a table of lists, [[keys.ID]]")
+    rules = read_rules(values.get("policy", []), origin=str(path))
+    is_careful = CAREFUL in values
     return RuleFile(
-        rules=read_rules(values.get("policy", []), origin=str(path)),
+        rules=rules,
+        careful=careful(values[CAREFUL], rules, origin=str(path)) if is_careful else (),
         keys={key: read_rules(rules, origin=f"{path}, {key}") for key, rules in keys.items()},
     )
 
@@ -161,3 +177,8 @@ def _stamp(path: Path) -> object:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+# Write a rule about one tool into the text of `policy.toml`, or take it out. Pure.
+#
+# All else of the text stays as it is, comments included.

@@ -13,6 +13,7 @@ from toolfold.jsontypes import Json
 
 _RULE: Final = re.compile(r"mcp__(?P<name>[\w.*-]+)(?P<only>\(.*\))?", re.DOTALL)
 _ORDER: Final = ("deny", "ask", "allow")
+_MAX_CHARS: Final = 150  # with its module in place of the server, a pattern must stay readable
 
 RulePattern = tuple[str, str]
 """An action, and which tools it is about."""
@@ -44,6 +45,8 @@ def translated(kept: Json, *, modules_of: ModulesOf) -> Translated:
         name = _RULE.fullmatch(rule)
         if action not in _ORDER or name is None:
             left.append(f"{action} {rule}: it is not a rule about a tool of a server")
+        elif len(name["name"]) > _MAX_CHARS:
+            left.append(f"{action} {rule}: its name is longer than {_MAX_CHARS} characters")
         elif action == "allow" and parts.get("scope") != "user":
             source = parts.get("source")
             left.append(f"allow {rule}: it stands in {source}, and here would hold everywhere")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, count
 from toolfold.jsontypes import Json
 from toolfold.policy.conditions import Condition, parse
 
@@ -56,10 +56,14 @@ class Rule(NamedTuple):
         for name, truths in self.annotations:
             parts.append(f"that is {name}: {' or '.join(words[each] for each in truths)}")
         parts += [f"when {self.when.text}"] if self.when else []
-        parts += [f"beyond {self.more_than} calls in one run"] if self.more_than is not None else []
+        if self.more_than is not None:
+            parts.append(f"beyond {count(self.more_than, 'call')} in one run")
         parts += ["given what an untrusted upstream answered"] if self.tainted else []
         return f"{self.origin}: {' '.join(parts)}"
 
+
+CAREFUL: Final = "careful"
+"""The preset: `careful = "ask"`, or "deny", before the rules of a file."""
 
 BUILTIN: Final = (Rule(Action.ASK, annotations=(("destructive", (True,)),)),)
 """What holds where no rule of the user's fits: what calls itself destructive is asked about."""
@@ -74,6 +78,26 @@ def read_rules(values: Json, *, origin: str) -> tuple[Rule, ...]:
     if not isinstance(values, list) or len(values) > MAX_RULES:
         raise ConfigError(f"{origin}: `policy` must be a list of at most {MAX_RULES} rules.")
     return tuple(_read(value, f"{origin}, rule {n}") for n, value in enumerate(values, start=1))
+
+
+def careful(action: Json, rules: Sequence[Rule], *, origin: str) -> tuple[Rule, ...]:
+    """Return the layer that the preset is: what writes is closed to tainted arguments.
+
+    Of the rules beside it those count that name tainted calls and allow them.
+
+    Raises:
+        ConfigError: It is neither "ask" nor "deny".
+    """
+    if action not in ("ask", "deny"):
+        raise ConfigError(f'{origin}: `{CAREFUL}` must be "ask" or "deny", not {action!r}.')
+    opened = [rule for rule in rules if rule.tainted and rule.action is Action.ALLOW]
+    closed = Rule(
+        Action[str(action).upper()],
+        annotations=(("read_only", (False,)),),
+        tainted=True,
+        origin=f"{origin}, {CAREFUL}",
+    )
+    return (*opened, closed)
 
 
 def fits_pattern(name: str, pattern: str) -> bool:
@@ -155,3 +179,15 @@ def _truths(given: Json, where: str) -> tuple[bool | None, ...]:
     if not each or any(not isinstance(one, bool) and one != "unknown" for one in each):
         raise ConfigError(f'{where} must be true, false, "unknown" or a list of these.')
     return tuple(_TRUTHS[one] for one in each if isinstance(one, bool | str))
+
+
+# Decide about a call, and say why. Pure.
+#
+# The user's rules are asked in their order, and then the built-in ones; the first that fits
+# decides. Other layers, a project's or a key's, decide in the same way by themselves, and the
+# strictest decision counts: they may tighten what the user allows, and never loosen it.
+#
+# Where it cannot be told whether a rule fits, one that asks or denies fits and one that allows does
+# not. That is so for a condition on an argument that is not there. It is also so for annotations
+# that a server leaves out: not to say `read_only` or `idempotent` is to say no. `destructive` is
+# taken at its word: where nothing is said, only a rule that names `"unknown"` fits.

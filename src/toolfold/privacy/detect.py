@@ -4,10 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from toolfold.privacy.detectors.addresses import AddressDetector
 from toolfold.privacy.detectors.credentials import CredentialDetector
 from toolfold.privacy.detectors.identities import IdentityDetector
-from toolfold.privacy.detectors.network import NetworkDetector
+from toolfold.privacy.detectors.network import AddressDetector, NetworkDetector
 from toolfold.privacy.detectors.payments import PaymentDetector
 from toolfold.privacy.detectors.phones import PhoneDetector
 from toolfold.privacy.spans import Detector, Span, merge, without_escapes

@@ -1,94 +1,74 @@
-"""The key of all vaults: in the system's keyring where there is one that works, else in a file."""
+"""The key of all vaults, in the system's keyring or in a file, and sealing by it."""
 
-import importlib
+import hmac
 import logging
 import os
-from collections.abc import Callable
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from threading import Thread
-from typing import Any, Final, Protocol
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from toolfold.errors import StoreError
-from toolfold.privacy.seal import KEY_BYTES
+from toolfold.storage.secrets import Keyring
+
+KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+
+
+class Seal:
+    """What belongs to one scope, sealed so that it fits nowhere else."""
+
+    def __init__(self, master: bytes, scope: str) -> None:
+        self.id = _derived(master, "scope", scope)[:16]
+        self._cipher = AESGCM(_derived(master, "key", scope))
+
+    def seal(self, plain: bytes, *, page: int) -> bytes:
+        """Return what only this scope's key opens, and only as this page."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, plain, self._place(page))
+
+    def open(self, sealed: bytes, *, page: int) -> bytes:
+        """Return what was sealed.
+
+        Raises:
+            StoreError: It was changed, or stands in another place than it was written for.
+        """
+        nonce, body = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+        try:
+            return self._cipher.decrypt(nonce, body, self._place(page))
+        except (InvalidTag, ValueError) as error:
+            raise StoreError(
+                f"Page {page} of a vault was changed since it was written, so nothing of that "
+                "vault is used. Put a backup in its place, or have the vault forgotten."
+            ) from error
+
+    def _place(self, page: int) -> bytes:
+        return self.id + page.to_bytes(8)
+
+
+def fingerprint(master: bytes) -> bytes:
+    """Return what tells one key from another and says nothing of it."""
+    return _derived(master, "fingerprint", "")[:16]
+
+
+def _derived(master: bytes, use: str, scope: str) -> bytes:
+    message = f"toolfold vault 1\0{use}\0{scope}".encode("utf-8", "surrogatepass")
+    return hmac.digest(master, message, sha256)
+
 
 _log = logging.getLogger(__name__)
 
 IN_KEYRING, IN_FILE = "keyring", "file"
-_SERVICE: Final = "toolfold"
-_PATIENCE_S: Final = 30.0
-
-
-class Keyring(Protocol):
-    """Where the system keeps passwords."""
-
-    def get(self, name: str) -> str | None:
-        """Return what is kept under a name; None if nothing is.
-
-        Raises:
-            StoreError: It does not answer.
-        """
-
-    def put(self, name: str, value: str) -> None:
-        """Keep a value under a name.
-
-        Raises:
-            StoreError: It does not take it.
-        """
-
-
-class SystemKeyring:
-    """The keyring of the desktop, by the package `keyring`."""
-
-    def __init__(self, package: Any) -> None:
-        self._package = package
-
-    def get(self, name: str) -> str | None:
-        """Return what is kept under a name; None if nothing is."""
-        found: str | None = self._asked(lambda: self._package.get_password(_SERVICE, name))
-        return found
-
-    def put(self, name: str, value: str) -> None:
-        """Keep a value under a name."""
-        self._asked(lambda: self._package.set_password(_SERVICE, name, value))
-
-    def _asked(self, question: Callable[[], Any]) -> Any:
-        """Ask in a thread that may be left behind: a locked keyring waits for the user."""
-        answers: list[Any] = []
-        faults: list[Exception] = []
-
-        def ask() -> None:
-            try:
-                answers.append(question())
-            except Exception as error:  # noqa: BLE001  # backends raise what they like
-                faults.append(error)
-
-        asking = Thread(target=ask, daemon=True)
-        asking.start()
-        asking.join(_PATIENCE_S)
-        if not answers:
-            reason = faults[0] if faults else f"no answer in {_PATIENCE_S:g} s; is it locked?"
-            raise StoreError(f"The system's keyring does not work: {reason}") from (
-                faults[0] if faults else None
-            )
-        return answers[0]
-
-
-def find_keyring() -> Keyring | None:
-    """Return the system's keyring; None without the package `keyring` or a backend that works."""
-    try:
-        package = importlib.import_module("keyring")
-    except ImportError:
-        return None
-    backend = package.get_keyring()
-    return SystemKeyring(package) if getattr(backend, "priority", 0) > 0 else None
 
 
 class KeyStore:
     """Where the key of one database is. Whoever uses it holds the lock of that database."""
 
     def __init__(self, file: Path, keyring: Keyring | None) -> None:
-        self._file = file
+        self.file = file
         self._keyring = keyring
         self._name = f"vault:{file.parent}"
 
@@ -100,12 +80,20 @@ class KeyStore:
         """
         key = self._from_keyring() if place == IN_KEYRING else self._from_file()
         if key is None:
-            where = "the system's keyring" if place == IN_KEYRING else str(self._file)
+            where = "the system's keyring" if place == IN_KEYRING else str(self.file)
             raise StoreError(
                 f"The key of the vaults is not in {where} any more. Without it nothing in "
-                f"{self._file.parent} can be revealed: bring it back, or move the vaults away."
+                f"{self.file.parent} can be revealed: bring it back, or move the vaults away."
             )
         return key
+
+    def look(self) -> bytes | None:
+        """Return the key that is here, in whichever place; None if there is none.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        return self._from_file() or (self._from_keyring() if self._keyring is not None else None)
 
     def make(self) -> tuple[str, bytes]:
         """Return a key for new vaults, and where it is: one that is there already, or a fresh one.
@@ -140,10 +128,10 @@ class KeyStore:
 
     def _from_file(self) -> bytes | None:
         try:
-            if self._file.stat().st_mode & 0o077:
-                _log.warning("%s could be read by others; closed to them now.", self._file)
-                self._file.chmod(0o600)
-            return _decoded(self._file.read_text(encoding="ascii"), str(self._file))
+            if self.file.stat().st_mode & 0o077:
+                _log.warning("%s could be read by others; closed to them now.", self.file)
+                self.file.chmod(0o600)
+            return _decoded(self.file.read_text(encoding="ascii"), str(self.file))
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
@@ -151,7 +139,7 @@ class KeyStore:
 
     def _into_file(self) -> bytes:
         key = os.urandom(KEY_BYTES)
-        fresh = self._file.with_name(f"{self._file.name}.new")
+        fresh = self.file.with_name(f"{self.file.name}.new")
         try:
             with suppress(FileNotFoundError):
                 fresh.unlink()
@@ -161,7 +149,7 @@ class KeyStore:
                 file.write(key.hex())
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.replace(self._file)
+            fresh.replace(self.file)
         except OSError as error:
             raise StoreError(f"The key of the vaults cannot be written: {error}") from error
         return key

@@ -1,16 +1,152 @@
 """The entries of a vault: which placeholder stands for which value. Pure."""
 
+import re
 from collections import ChainMap, Counter
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
 from typing import Final, NamedTuple, TypeAlias
 
 from toolfold.errors import BadInput, StoreError
-from toolfold.privacy.known_values import KnownValues, can_be_known
-from toolfold.privacy.placeholders import LITERAL, Placeholder, normal_form
+from toolfold.privacy.spans import LITERAL, Placeholder, Span, normal_form, without_escapes
+
+# Find again what is already concealed, wherever it stands. Pure.
+#
+# A detector needs a form, and a field rule a key. A name that came by a field is found by its words
+# in every text after that; so is a phone number where nothing speaks of phones.
+
+_WORD: Final = re.compile(r"[^\W_]+")  # `Ada_King.pdf` has three
+_FEWEST_CHARS: Final = 4
+_FEWEST_DIGITS: Final = 6  # or every year would be somebody's postal code
+_MAX_CHARS: Final = 400
+_MAX_WORDS: Final = 12
+_WIDEST_GAP: Final = 3
+_MAX_AT_A_LEAF: Final = 8
+
+
+class _Value(NamedTuple):
+    kind: str
+    written: str
+    lead: str
+    tail: str
+
+
+class _Node:
+    """What may follow the words that lead here, and the values that end here.
+
+    Most have one word that follows, or none: a table for each would take twice the memory.
+    """
+
+    __slots__ = ("_only", "_several", "values")
+
+    def __init__(self) -> None:
+        self._only: tuple[str, _Node] | None = None
+        self._several: dict[str, _Node] | None = None
+        self.values: tuple[_Value, ...] = ()
+
+    @property
+    def has_following(self) -> bool:
+        return self._only is not None or self._several is not None
+
+    def following(self, word: str) -> "_Node | None":
+        if self._several is not None:
+            return self._several.get(word)
+        return self._only[1] if self._only is not None and self._only[0] == word else None
+
+    def add(self, word: str) -> "_Node":
+        """Return the node behind a word that follows."""
+        node = self.following(word)
+        if node is None:
+            node = _Node()
+            if self._several is not None:
+                self._several[word] = node
+            elif self._only is not None:
+                self._several = {self._only[0]: self._only[1], word: node}
+                self._only = None
+            else:
+                self._only = word, node
+        return node
+
+
+class KnownValues:
+    """The values of a vault, by their words."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, _Node] = {}
+        self._added: set[tuple[str, str]] = set()
+
+    def __len__(self) -> int:
+        return len(self._added)
+
+    def add(self, kind: str, written: str) -> None:
+        """Find this value from now on, unless it is too short or too long to be told apart."""
+        if (kind, written) in self._added or not can_be_known(written):
+            return
+        self._added.add((kind, written))
+        words = list(_WORD.finditer(without_escapes(written)))
+        node = self._first.setdefault(words[0][0].casefold(), _Node())
+        for word in words[1:]:
+            node = node.add(word[0].casefold())
+        value = _Value(kind, written, written[: words[0].start()], written[words[-1].end() :])
+        if len(node.values) < _MAX_AT_A_LEAF:
+            node.values = (*node.values, value)
+
+    def find(self, text: str) -> list[Span]:
+        """Return where known values stand as whole words: the longest that begins at each word.
+
+        Of several words, neither case nor what is between them matters; one alone is found as it
+        is written.
+        """
+        if not self._first:
+            return []
+        plain = without_escapes(text)
+        return self._found(text) if plain == text else [*self._found(text), *self._found(plain)]
+
+    def _found(self, text: str) -> list[Span]:
+        found = []
+        for word in _WORD.finditer(text):
+            node = self._first.get(word[0].casefold())
+            if node is not None and (span := _longest(node, text, word)):
+                found.append(span)
+        return found
+
+
+def can_be_known(written: str) -> bool:
+    """Whether a value is told apart from ordinary words and numbers."""
+    if (
+        len(written) > _MAX_CHARS
+        or not 0 < len(_WORD.findall(without_escapes(written))) <= _MAX_WORDS
+    ):
+        return False
+    count = sum(map(str.isalnum, written))
+    return count >= (_FEWEST_DIGITS if written.strip().isdigit() else _FEWEST_CHARS)
+
+
+def _longest(node: _Node, text: str, first: re.Match[str]) -> Span | None:
+    best = None
+    end = first.end()
+    is_alone = True
+    while True:
+        best = _ending(node, text, first.start(), end, is_alone=is_alone) or best
+        word = _WORD.search(text, end, end + _WIDEST_GAP + 1) if node.has_following else None
+        # The search ends within the word, so that a long gap costs nothing.
+        word = word and _WORD.match(text, word.start())
+        following = node.following(word[0].casefold()) if word else None
+        if word is None or following is None:
+            return best
+        node, end, is_alone = following, word.end(), False
+
+
+def _ending(node: _Node, text: str, start: int, end: int, *, is_alone: bool) -> Span | None:
+    for kind, written, lead, tail in node.values:
+        begins = start - len(lead) if text.endswith(lead, 0, start) else start
+        ends = end + len(tail) if text.startswith(tail, end) else end
+        if not is_alone or text[begins:ends] == written:
+            return Span(kind, begins, ends)
+    return None
+
 
 Scalar: TypeAlias = str | int | float
 
-MAX_VALUES: Final = 100_000
+MAX_VALUES: Final = 200_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_VALUE_BYTES: Final = 1024 * 1024
 _MAX_BITS: Final = 4_000
@@ -70,9 +206,9 @@ class PlaceholderTable:
         return frozenset(self._counts)
 
     @property
-    def state(self) -> tuple[int, int, int]:
+    def state(self) -> tuple[int, int, int, int]:
         """What changes whenever there is more to be found, or another kind."""
-        return len(self.known), len(self._numbers), len(self._counts)
+        return self.base, len(self.known), len(self._numbers), len(self._counts)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,19 +222,60 @@ class PlaceholderTable:
             BadInput: A value is too large to be kept.
             StoreError: The book is full.
         """
-        missing = {
+        missing = self._missing(wanted)
+        if not self._fits(missing):
+            raise StoreError(
+                f"{len(missing):,} values at once are more than a vault conceals: at most "
+                f"{MAX_VALUES:,}, and {MAX_BYTES:,} bytes. Ask for less: a page, fewer fields."
+            )
+        numbering = _Numbering(self._latest, self._counts, self.base)
+        return [PlaceholderEntry(numbering.next(each), each.value) for each in missing.values()]
+
+    def has_room(self, wanted: Iterable[HiddenValue]) -> bool:
+        """Whether `draft` would have room. Raises BadInput: A value is too large to be kept."""
+        return self._fits(self._missing(wanted))
+
+    def rolled_over(self, wanted: Collection[HiddenValue]) -> "PlaceholderTable":
+        """Return a table that goes on from this one with the newest of its entries.
+
+        At most half of the room is taken, and less where `wanted` need more. The placeholders of
+        the others stand for nothing from then on: their numbers are not given again.
+        """
+        # Those among the wanted that have an entry may lose it.
+        needed = {(each.kind, _spelled(each.value)): _checked_size(each) for each in wanted}
+        most = min(MAX_VALUES // 2, MAX_VALUES - len(needed))
+        most_bytes = min(MAX_BYTES // 2, MAX_BYTES - sum(needed.values()))
+        kept: list[PlaceholderEntry] = []
+        size = 0
+        for entry in self.newest_first:
+            size += len(_spelled(entry.value))
+            if len(kept) >= most or size > most_bytes:
+                break
+            kept.append(entry)
+        table = PlaceholderTable(base=self.base + MAX_VALUES)
+        for entry in reversed(kept):
+            table.add(entry)
+        return table
+
+    @property
+    def newest_first(self) -> Iterator[PlaceholderEntry]:
+        """All entries."""
+        return (PlaceholderEntry(*each) for each in reversed(self._values.items()))
+
+    def become(self, table: "PlaceholderTable") -> None:
+        """Be another table from now on, for all who hold this one."""
+        self.__dict__ = table.__dict__
+
+    def _missing(self, wanted: Iterable[HiddenValue]) -> dict[tuple[str, str], HiddenValue]:
+        return {
             (each.kind, _spelled(each.value)): each
             for each in wanted
             if self.placeholder_of(each) is None
         }
+
+    def _fits(self, missing: Mapping[tuple[str, str], HiddenValue]) -> bool:
         size = sum(map(_checked_size, missing.values()))
-        if len(self) + len(missing) > MAX_VALUES or self._bytes + size > MAX_BYTES:
-            raise StoreError(
-                f"The vault is full: {len(self):,} concealed values, {self._bytes:,} bytes. "
-                "Begin a new session, or have this one's vault forgotten."
-            )
-        numbering = _Numbering(self._latest, self._counts, self.base)
-        return [PlaceholderEntry(numbering.next(each), each.value) for each in missing.values()]
+        return len(self) + len(missing) <= MAX_VALUES and self._bytes + size <= MAX_BYTES
 
     def add(self, entry: PlaceholderEntry) -> None:
         """Take over an entry that `draft` made, here or elsewhere."""

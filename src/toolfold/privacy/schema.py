@@ -1,22 +1,34 @@
-"""The file of vaults: opened, and its tables brought up to date by numbered steps."""
+"""The tables of vaults, and the file that they are in where no database is shared."""
 
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from threading import Lock
+from typing import Final, TypeVar
 
 from toolfold.errors import StoreError
+from toolfold.storage.files import locked, make_private, make_private_file
 from toolfold.storage.migrations import (
+    CopiedColumns,
     DatabaseSchema,
     ForeignDatabase,
     NewerDatabase,
     is_current,
     migrate,
 )
-from toolfold.storage.sqlite_file import transaction
+from toolfold.storage.sqlite_file import FileConnection, is_damage, transaction
+from toolfold.storage.tables import SqlTransaction
+
+_T = TypeVar("_T")
 
 _PATIENCE_MS: Final = 30_000
 _MAX_FILE_BYTES: Final = 1024 * 1024 * 1024
 _PAGE_BYTES: Final = 4096
+_DAMAGED: Final = (
+    " It stays as it is: put a backup in its place, or move it away to begin anew. What it"
+    " concealed cannot be revealed then."
+)
 
 # Each step brings a database of the version that is its index to the next.
 SCHEMA: Final = DatabaseSchema(
@@ -42,12 +54,87 @@ SCHEMA: Final = DatabaseSchema(
         """,
         ),
     ),
+    is_kept=True,
+    tables=(
+        CopiedColumns("keys", "place, fingerprint"),
+        CopiedColumns("scopes", "id, base, used_at"),
+        CopiedColumns("pages", "scope, number, sealed", 2),
+    ),
 )
 
 
-def connect(path: Path) -> sqlite3.Connection:
+class VaultFile:
+    """Implements `Tables` in a file that is never set aside. It is to be opened first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._using = Lock()
+        self._connection: FileConnection | None = None
+
+    def is_there(self) -> bool:
+        return self._path.exists()
+
+    def open(self, find_key: Callable[[SqlTransaction], _T]) -> _T:
+        """Make the file if there is none, for this user alone; return its key.
+
+        One process at a time does so.
+
+        Raises:
+            StoreError: It cannot be opened, is damaged or not ours, a newer toolfold wrote it, or
+                its key is not to be had.
+        """
+        with self._translated("cannot be opened"):
+            make_private(self._path.parent)
+            with locked(self._path, None):
+                make_private_file(self._path)
+                connection = _connect(self._path)
+                try:
+                    _bring_up_to_date(connection, self._path)
+                    key = find_key(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._connection = connection
+        return key
+
+    def read(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        with self._using, self._translated("cannot be read"):
+            return work(self._opened())
+
+    def write(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        with self._using, self._translated("does not take this, and is as it was before"):
+            connection = self._opened()
+            # SQLite skips the busy timeout when a read turns into a write.
+            with transaction(connection, "BEGIN IMMEDIATE"):
+                return work(connection)
+
+    def close(self) -> None:
+        with self._using:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    def _opened(self) -> FileConnection:
+        if self._connection is None:
+            raise StoreError(f"The vaults in {self._path} are closed: open the store first.")
+        return self._connection
+
+    @contextmanager
+    def _translated(self, trouble: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            advice = _DAMAGED if isinstance(error, sqlite3.Error) and is_damage(error) else ""
+            raise StoreError(
+                f"The file of vaults {self._path} {trouble}: {error}.{advice}"
+            ) from error
+
+
+def _connect(path: Path) -> FileConnection:
     """Open the file, shared by processes, waiting for the disk with every change."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, factory=FileConnection
+    )
     connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
     connection.execute("PRAGMA journal_mode = WAL")
     # A number that is lost with the power would be given again, to somebody else.
@@ -57,7 +144,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables, or take them to the newest version.
 
     Raises:

@@ -1,75 +1,73 @@
-"""Vaults that last: sealed pages in one SQLite file, shared by threads and processes."""
+"""Vaults that last: sealed pages in one database, shared by threads and processes."""
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from toolfold.config.config import Config
 from toolfold.errors import StoreError
 from toolfold.privacy.detect import Detectors
-from toolfold.privacy.keys import Keyring, KeyStore
+from toolfold.privacy.detectors.custom import CustomDetector
+from toolfold.privacy.keys import KeyStore, Seal, fingerprint
 from toolfold.privacy.placeholder_table import (
     MAX_VALUES,
     HiddenValue,
     PlaceholderEntry,
     PlaceholderTable,
 )
-from toolfold.privacy.placeholders import Placeholder
-from toolfold.privacy.schema import bring_up_to_date, connect
-from toolfold.privacy.seal import Seal, fingerprint
+from toolfold.privacy.schema import SCHEMA, VaultFile
+from toolfold.privacy.spans import Placeholder
 from toolfold.privacy.vault import Vault
-from toolfold.storage.files import make_private, make_private_file
-from toolfold.storage.locks import locked
-from toolfold.storage.sqlite_file import transaction
+from toolfold.storage.files import make_private
+from toolfold.storage.secrets import Keyring, find_keyring
+from toolfold.storage.tables import SqlTransaction, Tables, open_tables
 
-_DAMAGED: Final = (
-    " It stays as it is: put a backup in its place, or move it away to begin anew. What it"
-    " concealed cannot be revealed then."
-)
+_FIND_KEY: Final = "SELECT place, fingerprint FROM keys"
+_PUT_KEY: Final = "INSERT INTO keys VALUES (?, ?)"
 
 Now = Callable[[], float]
 
 
 class VaultStore:
-    """The vaults of one data directory: `vaults.db`, and `vaults.key` unless a keyring has it."""
+    """The vaults of one data directory, or of a PostgreSQL that replicas share.
+
+    Their key is in `vaults.key` of the directory unless a keyring has it, and never in them.
+    """
 
     def __init__(
-        self, directory: Path, *, keyring: Keyring | None = None, clock: Now = time.time
+        self,
+        directory: Path,
+        *,
+        database_url: str = "",
+        keyring: Keyring | None = None,
+        clock: Now = time.time,
     ) -> None:
         self.path = directory / "vaults.db"
+        self._file = None if database_url else VaultFile(self.path)
+        self.tables: Tables = self._file or open_tables(self.path, SCHEMA, database_url)
         self._key = KeyStore(directory / "vaults.key", keyring)
         self._clock = clock
-        self._using = Lock()
-        self._connection: sqlite3.Connection | None = None
         self._master = b""
 
     def open(self) -> None:
-        """Make the file and its key if there is none, both for this user alone.
+        """Make the tables and their key if there is none, both for this user alone.
 
         Raises:
-            StoreError: It cannot be opened, is damaged or not ours, a newer toolfold wrote it, or
-                its key is not to be had.
+            StoreError: They cannot be opened, are damaged or not ours, a newer toolfold wrote
+                them, or their key is not to be had.
         """
-        with self._translated("cannot be opened"), self._opening():
-            connection = connect(self.path)
-            try:
-                bring_up_to_date(connection, self.path)
-                self._master = self._found_key(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+        if self._file is not None:
+            self._master = self._file.open(self._found_key)
+        else:
+            make_private(self.path.parent)
+            self._master = self.tables.write(self._found_key)
 
     def close(self) -> None:
         """Close the file; vaults of this store keep nothing any more."""
-        with self._using:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+        self.tables.close()
 
     def vault(self, scope: str, *, detectors: Detectors | None = None) -> Vault:
         """Return the vault of a scope, with all that any process has kept in it.
@@ -78,8 +76,7 @@ class VaultStore:
             StoreError: It cannot be read, or was changed by somebody without the key.
         """
         seal = Seal(self._master, scope)
-        with self.writing() as connection:
-            base = _used(connection, seal.id, self._clock())
+        base = self.tables.write(lambda tables: _used(tables, seal.id, self._clock()))
         entries_store = StoredEntries(self, seal, self._clock)
         table = PlaceholderTable(base=base)
         entries_store.follow(table)
@@ -91,10 +88,10 @@ class VaultStore:
         Raises:
             StoreError: The file does not answer.
         """
-        with self.reading() as connection:
-            row = connection.execute(
-                "SELECT base FROM scopes WHERE id = ?", (Seal(self._master, scope).id,)
-            ).fetchone()
+        values = (Seal(self._master, scope).id,)
+        row = self.tables.read(
+            lambda tables: tables.execute("SELECT base FROM scopes WHERE id = ?", values).fetchone()
+        )
         return 0 if row is None else int(row[0])
 
     def forget(self, scope: str) -> None:
@@ -103,12 +100,12 @@ class VaultStore:
         Raises:
             StoreError: The file does not take it; nothing has changed.
         """
-        with self.writing() as connection:
-            _emptied(connection, Seal(self._master, scope).id)
+        self.tables.write(lambda tables: _emptied(tables, Seal(self._master, scope).id))
 
     def forget_unused(self, *, since: float) -> int:
         """Erase all that was not used since a time; return how many scopes that were. Raises so."""
-        with self.writing() as connection:
+
+        def work(connection: SqlTransaction) -> int:
             unused = connection.execute(
                 "SELECT id FROM scopes WHERE used_at < ? AND id IN (SELECT scope FROM pages)",
                 (since,),
@@ -117,66 +114,31 @@ class VaultStore:
                 _emptied(connection, scope)
             return len(unused)
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Change the file wholly or not at all; what was written is on the disk after this.
+        return self.tables.write(work)
 
-        Raises:
-            StoreError: The file does not take it; nothing has changed.
-        """
-        with self._using, self._translated("does not take this, and is as it was before"):
-            connection = self._opened()
-            # SQLite skips the busy timeout when a read turns into a write.
-            with transaction(connection, "BEGIN IMMEDIATE"):
-                yield connection
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read the file.
-
-        Raises:
-            StoreError: It does not answer.
-        """
-        with self._using, self._translated("cannot be read"):
-            yield self._opened()
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise StoreError(f"The vaults in {self.path} are closed: open the store first.")
-        return self._connection
-
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Let one process at a time make the file and its key."""
-        make_private(self.path.parent)
-        with locked(self.path, None):
-            make_private_file(self.path)
-            yield
-
-    def _found_key(self, connection: sqlite3.Connection) -> bytes:
-        kept = connection.execute("SELECT place, fingerprint FROM keys").fetchone()
+    def _found_key(self, connection: SqlTransaction) -> bytes:
+        kept = connection.execute(_FIND_KEY).fetchone()
         if kept is None:
             place, key = self._key.make()
-            connection.execute("INSERT INTO keys VALUES (?, ?)", (place, fingerprint(key)))
+            connection.execute(_PUT_KEY, (place, fingerprint(key)))
             return key
-        key = self._key.find(kept[0])
-        if fingerprint(key) != kept[1]:
-            raise StoreError(
-                f"The key of the vaults is not the one that {self.path} was written with. Bring "
-                "back the right one, or move the vaults away to begin anew."
-            )
-        return key
+        # Each replica has the key where it likes.
+        found = self._key.look() if self._file is None else self._key.find(kept[0])
+        if found is None or fingerprint(found) != kept[1]:
+            raise StoreError(self._wrong_key())
+        return found
 
-    @contextmanager
-    def _translated(self, trouble: str) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-            advice = _DAMAGED if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} else ""
-            raise StoreError(
-                f"The file of vaults {self.path} {trouble}: {error}.{advice}"
-            ) from error
+    def _wrong_key(self) -> str:
+        if self._file is None:
+            return (
+                f"The vaults in the database were written with a key that {self._key.file} does "
+                "not hold. Copy that file from the data directory of the process that first used "
+                "them."
+            )
+        return (
+            f"The key of the vaults is not the one that {self.path} was written with. Bring "
+            "back the right one, or move the vaults away to begin anew."
+        )
 
 
 class StoredEntries:
@@ -192,24 +154,51 @@ class StoredEntries:
         """Have an entry in the book for each value; when this returns, they are on the disk.
 
         Raises:
-            StoreError: They could not be kept, or the vault is full.
+            StoreError: They could not be kept, or are too many at once.
         """
-        with self._store.writing() as connection:
+        wanted = list(wanted)
+
+        def work(connection: SqlTransaction) -> tuple[PlaceholderTable, list[PlaceholderEntry]]:
             if _used(connection, self._seal.id, self._clock()) != table.base:
                 raise StoreError(
-                    "This vault was forgotten while it was in use. Begin a new session."
+                    "This vault was forgotten, or gave up its oldest values, while it was in use. "
+                    "Run the code again."
                 )
             self._read(connection, table)
-            new = table.draft(wanted)
+            current = table
+            if not table.has_room(wanted):
+                current = self._rolled_over(connection, table, wanted)
+            new = current.draft(wanted)
             if new:
                 page = self._pages + 1
                 sealed = self._seal.seal(_encoded(new), page=page)
                 connection.execute(
                     "INSERT INTO pages VALUES (?, ?, ?)", (self._seal.id, page, sealed)
                 )
+            return current, new
+
+        current, new = self._store.tables.write(work)
+        if current is not table:
+            table.become(current)
         for entry in new:
             table.add(entry)
         self._pages += bool(new)
+
+    def _rolled_over(
+        self,
+        connection: SqlTransaction,
+        table: PlaceholderTable,
+        wanted: Collection[HiddenValue],
+    ) -> PlaceholderTable:
+        """Give up the older half of what is kept, or more. What stays is one page, the newest."""
+        current = table.rolled_over(wanted)
+        scope = self._seal.id
+        connection.execute("DELETE FROM pages WHERE scope = ?", (scope,))
+        connection.execute("UPDATE scopes SET base = ? WHERE id = ?", (current.base, scope))
+        kept = list(current.newest_first)[::-1]
+        sealed = self._seal.seal(_encoded(kept), page=self._pages)
+        connection.execute("INSERT INTO pages VALUES (?, ?, ?)", (scope, self._pages, sealed))
+        return current
 
     def follow(self, table: PlaceholderTable) -> None:
         """Take over what other processes have kept meanwhile.
@@ -217,10 +206,9 @@ class StoredEntries:
         Raises:
             StoreError: It cannot be read, or was changed by somebody without the key.
         """
-        with self._store.reading() as connection:
-            self._read(connection, table)
+        self._store.tables.read(lambda tables: self._read(tables, table))
 
-    def _read(self, connection: sqlite3.Connection, table: PlaceholderTable) -> None:
+    def _read(self, connection: SqlTransaction, table: PlaceholderTable) -> None:
         rows = connection.execute(
             "SELECT number, sealed FROM pages WHERE scope = ? AND number > ? ORDER BY number",
             (self._seal.id, self._pages),
@@ -231,7 +219,7 @@ class StoredEntries:
             self._pages = number
 
 
-def _used(connection: sqlite3.Connection, scope: bytes, now: float) -> int:
+def _used(connection: SqlTransaction, scope: bytes, now: float) -> int:
     """Write down that a scope is used; return after which number its own begin."""
     [base] = connection.execute(
         "INSERT INTO scopes VALUES (?, 0, ?)"
@@ -241,7 +229,7 @@ def _used(connection: sqlite3.Connection, scope: bytes, now: float) -> int:
     return int(base)
 
 
-def _emptied(connection: sqlite3.Connection, scope: bytes) -> None:
+def _emptied(connection: SqlTransaction, scope: bytes) -> None:
     connection.execute("DELETE FROM pages WHERE scope = ?", (scope,))
     connection.execute("UPDATE scopes SET base = base + ? WHERE id = ?", (MAX_VALUES, scope))
 
@@ -253,3 +241,74 @@ def _encoded(entries: list[PlaceholderEntry]) -> bytes:
 def _decoded(plain: bytes) -> Iterator[PlaceholderEntry]:
     for kind, number, variant, value in json.loads(plain):
         yield PlaceholderEntry(Placeholder(kind, number, variant), value)
+
+
+Patterns = tuple[tuple[str, str], ...]
+
+
+class Vaults:
+    """Hands out vaults by scope. Blocks; to be used in a thread."""
+
+    def __init__(self, directory: Path, database_url: str = "") -> None:
+        self._directory = directory
+        self._database_url = database_url
+        self._opening = Lock()
+        self._store: VaultStore | None = None
+        self._vaults: dict[tuple[str, Patterns], tuple[int, Vault]] = {}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything can be in them."""
+        return bool(self._database_url) or (self._directory / "vaults.db").exists()
+
+    def vault(self, scope: str, patterns: Patterns = ()) -> Vault:
+        """Return the vault of a scope, as it is now, which finds these patterns too.
+
+        Raises:
+            ConfigError: A pattern cannot be used.
+            StoreError: The vault cannot be opened.
+        """
+        with self._opening:
+            store = self._opened()
+            base = store.base(scope)
+            known = self._vaults.get((scope, patterns))
+            if known is None or known[0] != base:
+                detectors = Detectors([CustomDetector(*pattern) for pattern in patterns])
+                known = base, store.vault(scope, detectors=detectors)
+                self._vaults[scope, patterns] = known
+            return known[1]
+
+    def forget(self, scope: str) -> int:
+        """Erase what is kept for a scope; return how many values that were. Raises StoreError."""
+        with self._opening:
+            store = self._opened()
+            count = len(store.vault(scope))
+            store.forget(scope)
+            return count
+
+    def forget_unused(self, *, since: float) -> int:
+        """Erase all that was not used since a time; return how many scopes that were."""
+        with self._opening:
+            return self._opened().forget_unused(since=since)
+
+    def close(self) -> None:
+        """Close the file, if it was opened."""
+        with self._opening:
+            if self._store is not None:
+                self._store.close()
+            self._store = None
+            self._vaults.clear()
+
+    def _opened(self) -> VaultStore:
+        if self._store is None:
+            store = VaultStore(
+                self._directory, database_url=self._database_url, keyring=find_keyring()
+            )
+            store.open()
+            self._store = store
+        return self._store
+
+
+def vaults_of(config: Config) -> Vaults:
+    """Return the vaults of a configuration."""
+    return Vaults(config.directories.data, config.settings.database_url)

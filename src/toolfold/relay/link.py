@@ -6,7 +6,7 @@ import time
 from toolfold import __version__
 from toolfold.relay.daemon import DaemonHandle
 from toolfold.relay.paths import NoUsableDirectory
-from toolfold.relay.wire import MAX_ANSWER, LineReader, decode, encode
+from toolfold.relay.wire import MAX_ANSWER, LineReader, decode, encode, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
         def lost_calls(self) -> list[str]:
             """Return the calls that earlier daemons left without an answer."""
+            ...
+
+        def told_calls(self) -> list[str]:
+            """Return those of which the client knows by now."""
             ...
 
         def greeted(self, reports: dict[str, Any]) -> None:
@@ -83,11 +87,6 @@ class DaemonLink:
         self._starts = 0
         self._greetings = 0
         self._proof = ""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether there is no daemon, and no attempt to reach one."""
-        return self._phase == _AWAY
 
     @property
     def has_unsent(self) -> bool:
@@ -226,7 +225,8 @@ class DaemonLink:
             return
         needs = self._environ if self._kind == "command" else greeting["needs"]
         variables = {name: self._environ[name] for name in needs if name in self._environ}
-        self.send(encode({"environ": variables, "lost": self._owner.lost_calls()}))
+        lost, told = self._owner.lost_calls(), self._owner.told_calls()
+        self.send(encode({"environ": variables, "lost": lost, "told": told}))
 
     def _part(self) -> None:
         """The daemon is gone. One that went while it was greeted is sought again."""
@@ -260,3 +260,79 @@ def _number(version: object) -> tuple[int, ...]:
             break
         numbers.append(int(part))
     return tuple(numbers)
+
+
+_QUICK = {
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+}
+
+
+class PendingRequests:
+    """The requests of either side that the other has not answered."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._pending: dict[str, dict[str, Any]] = {}
+        self._received: set[str] = set()
+        self._asked: dict[str, Any] = {}
+        self._questions = 0
+
+    def sent(self, message: "dict[str, Any]") -> None:
+        """Note what was sent to the daemon."""
+        if "method" in message and "id" in message:
+            self._pending[key_of(message["id"])] = message
+
+    def received(self, request_id: object) -> None:
+        """Note that the daemon works on a request, which must not be asked again from now on."""
+        self._received.add(key_of(request_id))
+
+    def answered(self, request_id: object) -> "dict[str, Any] | None":
+        """Return the request that the daemon answered, or the client gave up."""
+        key = key_of(request_id)
+        self._received.discard(key)
+        return self._pending.pop(key, None)
+
+    def has_questions(self) -> bool:
+        """Whether the daemon owes an answer that takes it no time: to anything but a call."""
+        return any(each["method"] in _QUICK for each in self._pending.values())
+
+    def unanswered(self) -> "tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]":
+        """Return by key the requests that the daemon worked on, and those that it never saw."""
+        begun = {key: each for key, each in self._pending.items() if key in self._received}
+        rest = {key: each for key, each in self._pending.items() if key not in self._received}
+        return begun, rest
+
+    def question(self, message: "dict[str, Any]") -> "dict[str, Any]":
+        """Return a question of the daemon under an id that no other daemon has given.
+
+        Each daemon counts from the same number: an answer to one must not be taken for another.
+        """
+        self._questions += 1
+        name = f"toolfold:{self.number}:{self._questions}"
+        self._asked[name] = message["id"]
+        return {**message, "id": name}
+
+    def withdrawal(self, message: "dict[str, Any]") -> "dict[str, Any]":
+        """Return a notification that cancels a question, with the id that the client knows."""
+        params = message.get("params") or {}
+        for name, request_id in self._asked.items():
+            if request_id == params.get("requestId"):
+                return {**message, "params": {**params, "requestId": name}}
+        return message
+
+    def reply(self, message: "dict[str, Any]") -> "dict[str, Any] | None":
+        """Return the client's answer as the daemon knows it; None if it did not ask."""
+        name = message.get("id")
+        if not isinstance(name, str) or name not in self._asked:
+            return None
+        return {**message, "id": self._asked.pop(name)}
+
+    def open_questions(self) -> list[str]:
+        """Return the ids of the questions that the client still has."""
+        return list(self._asked)

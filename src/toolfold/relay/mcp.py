@@ -12,10 +12,9 @@ import time
 
 from toolfold import __version__
 from toolfold.relay.daemon import DaemonHandle
-from toolfold.relay.link import DaemonLink
+from toolfold.relay.link import DaemonLink, PendingRequests
 from toolfold.relay.manifest import FirstAnswers, base_environ
 from toolfold.relay.paths import NoUsableDirectory
-from toolfold.relay.pending import PendingRequests
 from toolfold.relay.surface import LISTS
 from toolfold.relay.wire import (
     MAX_LINE,
@@ -40,9 +39,12 @@ _SETTING = {"--tools": "tools=", "--namespace": "memory.namespace="}
 _CHUNK = 65_536
 _GLANCE_S = 0.02
 _GUESS_AFTER_S = 0.15
+_FINISH_S = 1.0
 _REPEATS = 1
+_MAX_TOLD = 100
 _REPEATS_OF_UNSEEN = 5
 _INITIALIZE = "toolfold:initialize"
+_LISTEN = "subscriptions/listen"
 _CHECKING = "toolfold:checking:"
 _IN_DOUBT = (
     "The toolfold daemon ended before this call was answered; whether it was done is not known."
@@ -99,6 +101,8 @@ class Relay:
         """What is to be sent to a daemon that is not ready, and since when it waits."""
         self._lost: dict[str, dict[str, Any]] = {}
         """Tool calls whose daemon died."""
+        self._told: list[str] = []
+        """Those of which the client knows by now."""
         self._repeated: dict[str, int] = {}
         """How often requests were asked again."""
         self._initialize: dict[str, Any] | None = None
@@ -106,7 +110,12 @@ class Relay:
         self._stands_in = False
         """Whether it was we who answered it."""
         self._said: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-        """By method, a request for a list and the answer that we gave in a daemon's stead."""
+        """By method, the last request for a list and its answer, a daemon's or ours in its stead:
+        each further daemon is asked whether it says the same."""
+        self._listening: dict[str, dict[str, Any]] = {}
+        """The client's requests to hear of changes, which are not answered before they end."""
+        self._subscribed: dict[str, dict[str, Any]] = {}
+        """By resource, the request by which an older client wants to hear of it."""
 
     def serve(self) -> None:
         """Relay until the client closes our standard input."""
@@ -124,12 +133,23 @@ class Relay:
             if link in readable:
                 self._link.receive()  # first: a daemon that is gone must not be told anything
             if client in readable and not self._hear(client, lines):
+                self._finish()
                 return
             if is_new:
                 is_new = False
                 self._link.reach()  # only now: the first answers must not wait for it
             self._link.step()
             self._guess_what_waits()
+
+    def _finish(self) -> None:
+        """Answer the first questions of a client that has said its last; calls end with it."""
+        self._guess_what_waits(longer_than_s=0)
+        deadline = time.monotonic() + _FINISH_S
+        while (link := self._link.socket) is not None and self._pending.has_questions():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not select.select([link], [], [], left_s)[0]:
+                return
+            self._link.receive()
 
     def _patience_s(self) -> float | None:
         return self._link.patience_s if self._is_ready or not self._waiting else _GLANCE_S
@@ -160,6 +180,8 @@ class Relay:
             self._on_request(message)
 
     def _on_request(self, request: "dict[str, Any]") -> None:
+        if request["method"] == _LISTEN:
+            self._listening[key_of(request["id"])] = request
         result = self._first.exact(request, protocol_of(request))
         if result is None:
             self._send_to_daemon(request)
@@ -185,6 +207,7 @@ class Relay:
         key = key_of(request_id)
         self._pending.answered(request_id)
         self._lost.pop(key, None)
+        self._listening.pop(key, None)
         self._waiting = [
             item for item in self._waiting if "id" not in item[1] or key_of(item[1]["id"]) != key
         ]
@@ -228,6 +251,10 @@ class Relay:
         """Return the calls that earlier daemons left without an answer."""
         return list(self._lost)
 
+    def told_calls(self) -> list[str]:
+        """Return the calls that the client was told to be lost: no daemon need say it again."""
+        return self._told
+
     def greeted(self, reports: "dict[str, Any]") -> None:
         """Report what was lost, and go on with this daemon."""
         self._report_losses(reports)
@@ -246,7 +273,13 @@ class Relay:
         self._is_ready = True
         for method in self._said:
             self._check(method)
+        for request in self._subscribed.values():
+            self._link.send(encode({**request, "id": _CHECKING + request["method"]}))
         waiting, self._waiting = self._waiting, []
+        due = {key_of(message["id"]) for _, message in waiting if "id" in message}
+        for key, request in self._listening.items():
+            if key not in due:
+                self._send_to_daemon(request)
         for _, message in waiting:
             self._send_to_daemon(message)
 
@@ -272,10 +305,28 @@ class Relay:
         if "method" not in message:
             answered = self._pending.answered(message.get("id"))
             self._repeated.pop(key_of(message.get("id")), None)
+            self._listening.pop(key_of(message.get("id")), None)
             if answered is not None and answered["method"] == "initialize":
                 self._initialize = answered
+            elif answered is not None and answered["method"].endswith("/list"):
+                self._note_list(answered, message.get("result") or {})
+            elif answered is not None and "result" in message:
+                self._note_subscription(answered)
         elif message["method"].endswith("/list_changed"):
             self._first.forget()
+
+    def _note_subscription(self, request: "dict[str, Any]") -> None:
+        """Remember what each further daemon must be asked for again."""
+        if request["method"] == "resources/subscribe":
+            self._subscribed[str(request["params"]["uri"])] = request
+        elif request["method"] == "resources/unsubscribe":
+            self._subscribed.pop(str(request["params"]["uri"]), None)
+
+    def _note_list(self, request: "dict[str, Any]", result: "dict[str, Any]") -> None:
+        """Remember what the client knows, if that is all of a list."""
+        is_whole = "cursor" not in (request.get("params") or {}) and "nextCursor" not in result
+        if is_whole and any(part in result for part in LISTS):
+            self._said[request["method"]] = (request, result)
 
     def _check(self, method: str) -> None:
         """Ask the daemon, once it is ready, what we answered in its stead."""
@@ -286,16 +337,27 @@ class Relay:
     def _compare(self, answer: "dict[str, Any]") -> None:
         """Have the client ask again for a list, if what we said is not what the daemon says."""
         method = answer["id"].removeprefix(_CHECKING)
-        request, said = self._said.pop(method, (None, None))
+        request, said = self._said.get(method, (None, None))
         if request is None or said is None or "result" not in answer:
             return
+        self._said[method] = (request, answer["result"])
         if any(answer["result"].get(part) != said[part] for part in said if part in LISTS):
             self._first.forget()
-            if protocol_of(request) is None:  # others are not told of changes in this way
-                kind = method.partition("/")[0]
-                self._send_to_client(
-                    {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
-                )
+            self._announce(method.partition("/")[0], is_modern=protocol_of(request) is not None)
+
+    def _announce(self, kind: str, *, is_modern: bool) -> None:
+        """Tell the client that a list has changed; a modern one in the streams it listens to."""
+        message: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "method": f"notifications/{kind}/list_changed",
+        }
+        if not is_modern:
+            self._send_to_client(message)
+            return
+        for request in self._listening.values():
+            if (request["params"].get("notifications") or {}).get(f"{kind}ListChanged"):
+                meta = {"io.modelcontextprotocol/subscriptionId": request["id"]}
+                self._send_to_client({**message, "params": {"_meta": meta}})
 
     def parted(self) -> None:
         """Ask again what may be asked again, and find out about the rest."""
@@ -310,7 +372,7 @@ class Relay:
         for key, request in (begun | unseen).items():
             if key in begun and request["method"] == "tools/call":
                 self._lost[key] = request
-            else:
+            elif key not in self._listening:
                 self._ask_again(key, request)
         if self._lost or self._waiting:
             self._link.reach()
@@ -328,6 +390,7 @@ class Relay:
     def _report_losses(self, reports: "dict[str, dict[str, Any] | None]") -> None:
         """Tell of each lost call what the journal knows."""
         lost, self._lost = self._lost, {}
+        self._told = [*self._told, *lost][-_MAX_TOLD:]
         for key, request in lost.items():
             report = reports.get(key) or {"text": _IN_DOUBT, "isError": True}
             self._send_to_client(failure(request, report["text"], is_error=report["isError"]))

@@ -5,7 +5,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -19,36 +19,42 @@ SURFACES = ("memory", "graph")
 
 _NAMED_SERVERS = 12
 _NAMED_CHARS = 80
+_EXAMPLES = 2
+_EXAMPLE_CHARS = 10
 
 _DESCRIPTION = """\
-Run Python in a sandbox where each tool of each connected MCP server is a function. \
-Servers are modules, already imported: {servers}. \
-toolfold's own, separate from servers: {memory} (store, search, recall what must last), {graph}, \
+Run Python in a sandbox. MCP servers are modules, their tools functions, already imported: \
+{servers}. \
+toolfold's own, no server's: {memory} (store, search, recall what must last), {graph}, \
 skills, tools.
-tools.search("open an issue") finds tools and skills, tools.describe("github") lists a server's \
-tools with signatures, tools.describe("github.create_issue") shows one; print them.
+print(tools.describe({examples})) lists tools with signatures (x? is optional), \
+"{example}.TOOL" shows one; tools.search("open an issue") finds tools and skills.
 Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
 failures raise RuntimeError or, with some servers, are text. Do whole jobs in one run: loop and \
-filter in code. Only what you print and the last expression come back; show(image) returns an \
-image. Variables and files in /workspace last; session names other variables; dry_run only reads \
-and lists other calls. No network or pip."""
+filter in code. Only what you print and the last expression come back: keep it short; show(image) \
+returns an image. Variables last between runs, and files in /workspace; session names other \
+variables; dry_run only reads and lists other calls. No network or pip."""
 
 
-def execute_code(servers: "Sequence[str] | None") -> "dict[str, Any]":
+def execute_code(
+    servers: "Sequence[str] | None", kinds: "Mapping[str, str] | None" = None
+) -> "dict[str, Any]":
     """Return `execute_code` as clients see it; None for servers that are not known yet.
 
-    Its size does not grow with the servers.
+    `kinds` says what servers are whose names do not. Its size does not grow with the servers.
     """
     if servers is None:
         named = "see tools.servers()"
     else:
         shown = _shown(servers)
-        named = ", ".join(shown) or "none yet"
+        named = ", ".join(_named(shown, kinds or {})) or "none yet"
         if len(servers) > len(shown):
             named += f" and {len(servers) - len(shown)} more"
     return {
         "name": "execute_code",
-        "description": _DESCRIPTION.format(servers=named, **_own(servers or ())),
+        "description": _DESCRIPTION.format(
+            servers=named, **_examples(servers or ()), **_own(servers or ())
+        ),
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -68,6 +74,25 @@ def _own(servers: "Sequence[str]") -> "dict[str, str]":
     return {name: f"toolfold.{name}" if name in servers else name for name in ("memory", "graph")}
 
 
+def _examples(servers: "Sequence[str]") -> "dict[str, str]":
+    """Return servers whose names the examples have: those that are there, if they are short."""
+    short = [name for name in _shown(servers) if len(name) <= _EXAMPLE_CHARS] or ["github"]
+    named = short[:_EXAMPLES]
+    return {"example": named[0], "examples": ", ".join(f'"{name}"' for name in named)}
+
+
+def _named(shown: "Sequence[str]", kinds: "Mapping[str, str]") -> "list[str]":
+    """Return the servers with their kinds, as far as there is room for these."""
+    room = _NAMED_CHARS - sum(map(len, shown))
+    named = list(shown)
+    for at, name in enumerate(shown):
+        kind = f" ({kinds[name]})" if kinds.get(name) else ""
+        if len(kind) <= room:
+            room -= len(kind)
+            named[at] += kind
+    return named
+
+
 def _shown(servers: "Sequence[str]") -> "list[str]":
     """Return the servers that are named: as many as there is room for, the first in any case."""
     shown: list[str] = []
@@ -78,15 +103,20 @@ def _shown(servers: "Sequence[str]") -> "list[str]":
     return shown
 
 
-def built_in_answers(version: str, servers: "Sequence[str] | None" = None) -> "dict[str, Any]":
-    """Return the first answers of a toolfold that knows its servers at most by name."""
+def built_in_answers(
+    version: str,
+    servers: "Sequence[str] | None" = None,
+    kinds: "Mapping[str, str] | None" = None,
+) -> "dict[str, Any]":
+    """Return the first answers of a toolfold that knows its servers at most by their entries."""
     listings: dict[str, dict[str, Any]] = {
-        "tools/list": {"tools": [execute_code(servers)]},
+        "tools/list": {"tools": [execute_code(servers, kinds)]},
         "prompts/list": {"prompts": []},
         "resources/list": {"resources": []},
         "resources/templates/list": {"resourceTemplates": []},
     }
-    return _answers(version, listings, ("tools", "prompts", "resources", "completions"))
+    offered = ("tools", "prompts", "resources", "completions")
+    return _answers(version, listings, offered, announces=True)
 
 
 def load_surface(name: str) -> "dict[str, Any]":
@@ -109,8 +139,13 @@ def surface_answers(version: str, name: str) -> "dict[str, Any]":
 
 
 def _answers(
-    version: str, listings: "dict[str, dict[str, Any]]", kinds: "Sequence[str]"
+    version: str,
+    listings: "dict[str, dict[str, Any]]",
+    kinds: "Sequence[str]",
+    *,
+    announces: bool = False,
 ) -> "dict[str, Any]":
+    """Return all first answers; changes can be listened to where the server `announces` them."""
     about = {"name": "toolfold", "version": version}
     modern = {
         "resultType": "complete",
@@ -122,7 +157,7 @@ def _answers(
         "legacy": {
             "initialize": {
                 "protocolVersion": LEGACY_VERSIONS[-1],
-                "capabilities": _capabilities(kinds, announces=True),
+                "capabilities": _capabilities(kinds, announces=True, subscribe=announces),
                 "serverInfo": about,
             },
             **listings,
@@ -130,7 +165,7 @@ def _answers(
     }
     discovered = {
         "supportedVersions": list(MODERN_VERSIONS),
-        "capabilities": _capabilities(kinds, announces=False),
+        "capabilities": _capabilities(kinds, announces=announces, subscribe=announces),
     }
     for name in MODERN_VERSIONS:
         answers[name] = {"server/discover": modern | discovered} | {
@@ -147,11 +182,13 @@ def _without_tasks(listing: "dict[str, Any]") -> "dict[str, Any]":
     }
 
 
-def _capabilities(kinds: "Sequence[str]", *, announces: bool) -> "dict[str, Any]":
+def _capabilities(
+    kinds: "Sequence[str]", *, announces: bool, subscribe: bool = False
+) -> "dict[str, Any]":
     all_kinds: dict[str, dict[str, Any]] = {
         "tools": {"listChanged": announces},
         "prompts": {"listChanged": announces},
-        "resources": {"listChanged": announces, "subscribe": False},
+        "resources": {"listChanged": announces, "subscribe": subscribe},
         "completions": {},
     }
     return {kind: all_kinds[kind] for kind in all_kinds if kind in kinds}

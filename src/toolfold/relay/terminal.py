@@ -151,6 +151,10 @@ class _Command:
         """Return what an earlier daemon left without an answer: our command."""
         return [self._link.client] if self._is_asked else []
 
+    def told_calls(self) -> "list[str]":
+        """Return none: what is lost ends the command."""
+        return []
+
     def greeted(self, reports: "dict[str, Any]") -> None:
         """Ask for the command; or, where that was done already, say what is known of it."""
         if not self._is_asked:
@@ -198,20 +202,31 @@ class _Command:
         """Give what is typed, or what a file or our standard input holds."""
         import signal
 
-        # Who waits for the keyboard is interrupted at once.
-        noting = signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Who waits for the keyboard or for a pipe is interrupted at once.
+        noting = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
+            signal.signal(signal.SIGINT, _interrupt)  # from now on it raises, wherever we are
+            signal.signal(signal.SIGTERM, _interrupt)
+            if self._signals:
+                return  # it came just before, and is passed on next
             if message["read"] == "line":
                 self._give(sys.stdin.buffer.readline(), is_last=True)
+            elif message["read"] == "hidden":
+                from getpass import getpass
+
+                self._give(getpass("", stream=sys.stderr).encode(), is_last=True)
             else:
                 self._give_file(message.get("path"))
+        except EOFError:
+            self._give(b"", is_last=True)
         except OSError as error:
             self._link.send(encode({"error": error.strerror or str(error)}))
-        except KeyboardInterrupt:
-            self._signals.append(signal.SIGINT)
+        except KeyboardInterrupt as interrupt:
+            self._signals.append(interrupt.args[0])
             self._pass_on_signals()
         finally:
-            signal.signal(signal.SIGINT, noting)
+            for number, handler in noting.items():
+                signal.signal(number, handler)
 
     def _give_file(self, path: "str | None") -> None:
         if path is None:
@@ -237,6 +252,10 @@ class _Command:
         while self._link.has_unsent and self._link.socket is not None:
             select.select([], [self._link.socket], [])
             self._link.flush()
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _say_that_it_is_replaced(version: str) -> None:

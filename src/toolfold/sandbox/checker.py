@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 import pydantic_monty as monty
 
 from toolfold.errors import CodeRejected
-from toolfold.sandbox.native import native_modules
 from toolfold.sandbox.sandbox import Diagnostic, GuestModule, Modules, Verdict
+from toolfold.sandbox.threads import Threads, native_modules
 
 _GATE: Final = "_toolfold_gate"
 _CHECKS_PER_SESSION: Final = 500  # a session's memory grows with each check
@@ -46,7 +45,8 @@ class MontyChecker:
         self._modules: Modules = {}
         self._session: monty.MontySession | None = None
         self._checks = 0
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
+        self._threads = Threads(1)
         self._pool = monty.Monty(
             binary_path=binary, min_processes=0, max_processes=1, request_timeout=time_limit_s
         )
@@ -54,12 +54,12 @@ class MontyChecker:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the checker's process for the length of this context."""
-        await anyio.to_thread.run_sync(self._pool.__enter__)
-        try:
-            yield
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._close)
+        with self._threads:
+            await self._threads.run(self._pool.__enter__)
+            try:
+                yield
+            finally:
+                await self._threads.run(self._close)
 
     def use(self, modules: Modules) -> None:
         """Check against `modules` from now on."""
@@ -74,7 +74,7 @@ class MontyChecker:
         """
         async with self._turn:
             # A thread cannot be cancelled, so this waits; the time limit bounds it.
-            return await anyio.to_thread.run_sync(self._check, source, prelude)
+            return await self._threads.run(self._check, source, prelude)
 
     async def warm(self) -> None:
         """Pay the cost of the first check now."""

@@ -18,7 +18,14 @@ from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.failures import failure_of
 from toolfold.sandbox.files import MontyFiles
-from toolfold.sandbox.sandbox import GuestCall, GuestFailure, GuestOutcome
+from toolfold.sandbox.sandbox import (
+    AHEAD,
+    MAX_AHEAD,
+    GuestCall,
+    GuestFailure,
+    GuestOutcome,
+    OnPrint,
+)
 from toolfold.sandbox.trees import WORKSPACE
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display
 
@@ -37,6 +44,8 @@ class HostServices(NamedTuple):
     names: frozenset[str]
     files: MontyFiles | None
     clock: Callable[[], float] = time.time
+    on_print: OnPrint | None = None
+    """Called in the thread of the `Drive`."""
 
 
 class Drive:
@@ -67,11 +76,12 @@ class Drive:
         self._ready: dict[int, dict[str, Any]] = {}
         self._stop: GuestFailure | None = None
         self._in_guest = False
-        self._worker = native.worker_pid
+        self._worker: int | None = None
         self._calls = 0
+        self._ahead = 0
         self._slept_s = 0.0
         self._waiting_s = 0.0
-        self._output = _Output(limits.output_bytes)
+        self._output = _Output(limits.output_bytes, host.on_print)
 
     @property
     def was_stopped(self) -> bool:
@@ -91,6 +101,7 @@ class Drive:
     def run(self, source: str) -> GuestOutcome:
         """Run `source` to the end and say what came of it. Raises nothing of the guest's."""
         started = time.perf_counter()
+        self._worker = self._native.worker_pid
         value: Json = None
         failure: GuestFailure | None = None
         try:
@@ -157,8 +168,11 @@ class Drive:
         return self._look_up(snapshot)
 
     def _call(self, snapshot: monty.FunctionSnapshot) -> monty.SyncSnapshot:
-        self._count(snapshot.position)
         name = str(snapshot.function_name)
+        if name == AHEAD and self._ahead < MAX_AHEAD:
+            self._ahead += 1
+        else:
+            self._count(snapshot.position)
         if "." not in name and name not in self._host.names:
             return self._resume(snapshot.resume_auto)  # a NameError where the code calls it
         is_awaited = self._is_awaited(snapshot.position)
@@ -314,9 +328,10 @@ def _seconds(args: tuple[Any, ...]) -> float:
 class _Output:
     """What the guest printed, up to a limit; the rest is counted and dropped."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_print: OnPrint | None) -> None:
         self._parts: list[str] = []
         self._room = limit
+        self._on_print = on_print
         self.dropped = 0
 
     def write(self, _stream: str, text: str) -> None:
@@ -325,6 +340,8 @@ class _Output:
         self.dropped += len(text) - len(kept)
         if kept:
             self._parts.append(kept)
+            if self._on_print is not None:
+                self._on_print(kept)
 
     @property
     def text(self) -> str:

@@ -33,6 +33,8 @@ def failure_of(error: monty.MontyError, limits: Limits, program: str) -> GuestFa
     if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
         return GuestFailure(kind="error", message=str(error))
     message = error.display("type-msg")
+    if _ODD_EXCEPTION in message:
+        message = "TypeError: an exception takes one text here: put it into one, as in f'{value}'"
     kind = _kind(message)
     if kind == "timeout":
         return too_long(limits)
@@ -99,6 +101,7 @@ def guest_exception(error: ToolfoldError) -> str:
             return "RuntimeError"
 
 
+_ODD_EXCEPTION: Final = "exceptions can only be called with zero or one string argument"
 _LIMIT_MESSAGES: tuple[tuple[str, FailureKind], ...] = (
     ("TimeoutError: feed time limit exceeded", "timeout"),
     ("TimeoutError: turn time limit exceeded", "timeout"),

@@ -1,16 +1,96 @@
 """The interpreter's file operations, answered from `GuestFiles`; nothing of the disk is mounted."""
 
 import errno
+import logging
 import os
-from collections.abc import Iterator
+import threading
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+import anyio
 from pydantic_monty import AbstractOS, MontyFileHandle, ScanEntry, StatResult
 
-from toolfold.sandbox.drafts import Drafts
-from toolfold.sandbox.sandbox import FileStatus, GuestFiles
+from toolfold.sandbox.sandbox import FileDraft, FileStatus, GuestFiles
 from toolfold.sandbox.trees import named
+
+_log = logging.getLogger(__name__)
+
+_MAX: Final = 32
+
+
+class Drafts:
+    """What one session has begun to write as a whole.
+
+    A file is finished when the code closes it, when it looks at it again, or when its program ends,
+    whichever way. What is written to it from then on goes into the file itself.
+    """
+
+    def __init__(self, files: GuestFiles) -> None:
+        self._files = files
+        self._drafts: dict[str, FileDraft] = {}
+        self._lock = threading.RLock()  # a program that was stopped may have a thread at work
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether anything has been begun and not finished."""
+        return bool(self._drafts)
+
+    def settled(self, *paths: str) -> GuestFiles:
+        """Return the files, once what is being written at these paths, or below, is finished."""
+        with self._lock:
+            for draft in list(self._drafts):
+                if any(_is_at(path, draft) for path in paths):
+                    self.finish(draft)
+        return self._files
+
+    def begin(self, path: str) -> None:
+        """Begin a file anew."""
+        with self._lock:
+            if earlier := self._drafts.pop(path, None):
+                earlier.discard()
+            while len(self._drafts) >= _MAX:
+                self.finish(next(iter(self._drafts)))
+            self._drafts[path] = self._files.create(path)
+
+    def write(self, path: str, content: bytes, offset: int | None = None) -> None:
+        """Write to a file, begun or there."""
+        with self._lock, named(path):
+            if draft := self._drafts.get(path):
+                draft.write(content, offset)
+            else:
+                self._files.write(path, content, offset)
+
+    def truncate(self, path: str, size: int) -> None:
+        """Give a file another length, begun or there."""
+        with self._lock, named(path):
+            if draft := self._drafts.get(path):
+                draft.truncate(size)
+            else:
+                self._files.truncate(path, size)
+
+    def finish(self, path: str) -> None:
+        """Put a file in its place, if it has only been begun."""
+        with self._lock, named(path):
+            if draft := self._drafts.pop(path, None):
+                draft.finish()
+
+    def finish_all(self) -> None:
+        """Put all of them in their places."""
+        with self._lock:
+            for path in list(self._drafts):
+                try:
+                    self.finish(path)
+                except OSError as error:  # its directory may be gone
+                    _log.info("A file of guest code was not kept: %s", error)
+
+
+def _is_at(path: str, draft: str) -> bool:
+    return draft == path or draft.startswith(f"{path.rstrip('/')}/")
+
 
 _WHOLE_BYTES: Final = 16 << 20
 _SCANNED: Final = 100_000
@@ -189,3 +269,74 @@ def _path(path: PurePosixPath | MontyFileHandle) -> PurePosixPath:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class _Queue:
+    is_remote: bool
+    turns: deque[anyio.Event] = field(default_factory=deque)
+
+
+class Places:
+    """So many at once; more wait.
+
+    Whoever waits gets a place in turn with other callers, not behind all that one of them has
+    begun. Remote callers, who hold a key, always leave some to the user of this machine.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = self._free = count
+        self._free_for_remote = count - max(1, count // 4) if count > 1 else count
+        self._queues: OrderedDict[str, _Queue] = OrderedDict()
+        """Of callers who wait: none of them has room, and the first is the next."""
+
+    @property
+    def taken(self) -> int:
+        """How many are held at this moment."""
+        return self._count - self._free
+
+    @asynccontextmanager
+    async def held(self, caller: str = "", *, is_remote: bool = False) -> AsyncIterator[None]:
+        """Hold a place, waiting for one to be free."""
+        if self._has_room(is_remote=is_remote):
+            self._take(is_remote=is_remote)
+        else:
+            await self._wait(caller, is_remote=is_remote)
+        try:
+            yield
+        finally:
+            self._give_back(is_remote=is_remote)
+
+    def _has_room(self, *, is_remote: bool) -> bool:
+        return self._free > 0 and (not is_remote or self._free_for_remote > 0)
+
+    def _take(self, *, is_remote: bool) -> None:
+        self._free -= 1
+        self._free_for_remote -= is_remote
+
+    async def _wait(self, caller: str, *, is_remote: bool) -> None:
+        turn = anyio.Event()
+        queue = self._queues.setdefault(caller, _Queue(is_remote))
+        queue.turns.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:
+            if turn.is_set():
+                self._give_back(is_remote=is_remote)
+            else:
+                queue.turns.remove(turn)
+                if not queue.turns:
+                    del self._queues[caller]
+            raise
+
+    def _give_back(self, *, is_remote: bool) -> None:
+        self._free += 1
+        self._free_for_remote += is_remote
+        for caller, queue in self._queues.items():
+            if self._has_room(is_remote=queue.is_remote):
+                self._take(is_remote=queue.is_remote)
+                queue.turns.popleft().set()
+                self._queues.move_to_end(caller)
+                if not queue.turns:
+                    del self._queues[caller]
+                return

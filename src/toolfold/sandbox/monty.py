@@ -34,8 +34,7 @@ from toolfold.sandbox.failures import (
     guest_exception,
     out_of_time,
 )
-from toolfold.sandbox.files import MontyFiles
-from toolfold.sandbox.native import native_modules
+from toolfold.sandbox.files import MontyFiles, Places
 from toolfold.sandbox.sandbox import (
     FRESH,
     Frozen,
@@ -45,10 +44,12 @@ from toolfold.sandbox.sandbox import (
     GuestOutcome,
     Modules,
     OnCall,
+    OnPrint,
     Program,
     SessionStart,
     SessionState,
 )
+from toolfold.sandbox.threads import NativeModules, Threads, finished, native_modules
 from toolfold.sandbox.walled import walled_binary
 
 _log = logging.getLogger(__name__)
@@ -65,9 +66,10 @@ class MontySandbox:
 
     def __init__(self, limits: Limits, *, workers: int) -> None:
         self._limits = limits
-        self._places = anyio.Semaphore(workers, max_value=workers)
-        self._threads = anyio.CapacityLimiter(workers)
+        self._places = Places(workers)
+        self._threads = Threads(workers)
         self._workers = _Workers(workers)
+        self._modules: tuple[Modules, NativeModules] = {}, {}
 
     def within(self, limits: Limits) -> "MontySandbox":
         """Return a sandbox that uses the same workers under other limits."""
@@ -78,12 +80,12 @@ class MontySandbox:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the worker processes for the length of this context."""
-        await anyio.to_thread.run_sync(self._workers.start)
-        try:
-            yield
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._workers.end)
+        with self._threads:
+            await self._threads.run(self._workers.start)
+            try:
+                yield
+            finally:
+                await self._threads.run(self._workers.end)
 
     @property
     def binary(self) -> Path | None:
@@ -104,26 +106,28 @@ class MontySandbox:
         Raises:
             StateLost: The interpreter does not take the state.
         """
-        async with self._places:
+        async with self._places.held(session_start.caller, is_remote=session_start.is_remote):
             native = self._workers.pool.checkout(
                 script_name="code",
                 limits=_native_limits(self._limits),
                 os_policy=_policy(session_start),
-                external_modules=native_modules(modules),
+                external_modules=self._native_modules(modules),
             )
-            await anyio.to_thread.run_sync(native.__enter__, limiter=self._threads)
+            handler = MontyFiles(files) if files else None
+            host = HostServices(
+                names, handler, session_start.clock, _in_loop(session_start.on_print)
+            )
+            session = MontySession(native, self._limits, host, self._threads, session_start)
             try:
-                if session_start.state is not None:
-                    state = _frozen(session_start.state)
-                    await anyio.to_thread.run_sync(_load, native, state, limiter=self._threads)
-                handler = MontyFiles(files) if files else None
-                host = HostServices(names, handler, session_start.clock)
-                yield MontySession(native, self._limits, host, self._threads, session_start.state)
+                yield session
             finally:
-                with anyio.CancelScope(shield=True), suppress(monty.MontyError):
-                    await anyio.to_thread.run_sync(
-                        native.__exit__, None, None, None, limiter=self._threads
-                    )
+                await session.close()
+
+    def _native_modules(self, modules: Modules) -> NativeModules:
+        """Return modules as the interpreter takes them: the same for all sessions with the same."""
+        if self._modules[0] is not modules:
+            self._modules = modules, native_modules(modules)
+        return self._modules[1]
 
 
 class _Workers:
@@ -180,6 +184,18 @@ def _policy(session_start: SessionStart) -> monty.OSPolicy:
     return policy
 
 
+def _in_loop(on_print: OnPrint | None) -> OnPrint | None:
+    """Return what the thread of a guest calls, in order with what it says of calls and its end."""
+    if on_print is None:
+        return None
+    loop = asyncio.get_running_loop()
+
+    def post(text: str) -> None:
+        loop.call_soon_threadsafe(on_print, text)
+
+    return post
+
+
 def _frozen(state: SessionState | None) -> Frozen:
     if not isinstance(state, Frozen):
         raise StateLost("The session's variables are not those of this interpreter.")
@@ -205,28 +221,40 @@ def _native_limits(limits: Limits) -> monty.ResourceLimits:
 
 
 class MontySession:
-    """One interpreter's state. Programs run in it one after the other."""
+    """One interpreter's state. Programs run in it one after the other.
+
+    Its worker is taken as the first of them begins, and given back as the last has ended, by the
+    thread that runs it: to change threads costs as much as most of what they do.
+    """
 
     def __init__(
         self,
         native: monty.MontySession,
         limits: Limits,
         host: HostServices,
-        threads: anyio.CapacityLimiter,
-        state: SessionState | None = None,
+        threads: Threads,
+        session_start: SessionStart,
     ) -> None:
         self._native = native
         self._limits = limits
         self._host = host
         self._threads = threads
-        self._programs = _frozen(state).programs if state else 0
-        self._awaited = dict(_frozen(state).awaited) if state else {}
+        self._frozen = _frozen(session_start.state) if session_start.state else None
+        self._is_kept = session_start.is_kept
+        self._programs = self._frozen.programs if self._frozen else 0
+        self._awaited = dict(self._frozen.awaited) if self._frozen else {}
+        self._has_worker = False
         self._is_over = False
+        self._left: bytes | None = None
 
     async def run(
         self, program: Program, on_call: OnCall, *, clock: PausableClock | None = None
     ) -> GuestOutcome:
-        """Run `program`; see `Session.run`."""
+        """Run `program`; see `Session.run`.
+
+        Raises:
+            StateLost: The interpreter does not take the state.
+        """
         if self._is_over:
             return GuestOutcome(failure=SESSION_OVER)
         clock = clock or PausableClock(self._limits.wall_time_s)
@@ -240,89 +268,123 @@ class MontySession:
             drive = Drive(
                 self._native, self._limits, self._host, (number, self._awaited), dispatcher.post
             )
-            async with dispatcher.serving(drive), _stopping(drive, clock):
-                outcome = await anyio.to_thread.run_sync(
-                    drive.run, program.source, limiter=self._threads
-                )
+            ended = self._threads.start(self._drive, drive, program)
+            await dispatcher.serve(drive, ended, clock)
             # What the code began and did not wait for has the rest of the wall time.
             if drive.was_stopped:
                 calls.cancel_scope.deadline = -math.inf
             else:
                 clock.attach(calls.cancel_scope)
-            self._is_over = drive.was_stopped or ends_session(outcome.failure)
         await anyio.lowlevel.checkpoint_if_cancelled()
+        outcome = ended.result()
         if calls.cancel_scope.cancel_called and outcome.failure is None:
             return replace(outcome, failure=out_of_time(clock.limit_s))
         return outcome
+
+    def _drive(self, drive: Drive, program: Program) -> GuestOutcome:
+        """Run a program, from taking a worker to giving it back. Called in a thread."""
+        self._enter()
+        try:
+            outcome = drive.run(program.source)
+        finally:
+            drive.finished = True
+        self._is_over = drive.was_stopped or ends_session(outcome.failure)
+        if program.is_last:
+            self._leave()
+            self._exit()
+        return outcome
+
+    def _enter(self) -> None:
+        if not self._has_worker:
+            self._native.__enter__()
+            self._has_worker = True
+            if self._frozen is not None:
+                _load(self._native, self._frozen)
+
+    def _leave(self) -> None:
+        """Take the state out, if anybody wants it and it is there still."""
+        if not self._is_over and self._is_kept and self._left is None:
+            try:
+                self._left = self._native.dump()
+            except monty.MontyError as error:
+                _log.warning("The variables of a session could not be taken out: %s", error)
+        self._is_over = True
+
+    def _exit(self) -> None:
+        if self._has_worker:
+            self._has_worker = False
+            with suppress(monty.MontyError):
+                self._native.__exit__(None, None, None)
 
     async def settle(self) -> None:
         """Finish files; see `Session.settle`."""
         files = self._host.files
         if files is not None and files.is_writing:
+            # Not in a thread of ours: guests who wait for an answer may have all of them.
             await anyio.to_thread.run_sync(files.finish)
+
+    def printed(self) -> str:
+        """Return nothing: what it printed is known at its end."""
+        return ""
 
     async def leave(self) -> Frozen | None:
         """Take the state out; see `Session.leave`."""
-        if self._is_over:
+        if not self._is_over:
+            await self._threads.run(self._take_out)
+        if self._left is None:
             return None
+        return Frozen(state=self._left, programs=self._programs, awaited=self._awaited)
+
+    def _take_out(self) -> None:
+        self._enter()
+        self._leave()
+
+    async def close(self) -> None:
+        """Give the worker back."""
         self._is_over = True
-        try:
-            state = await anyio.to_thread.run_sync(self._native.dump, limiter=self._threads)
-        except monty.MontyError as error:
-            _log.warning("The variables of a session could not be taken out: %s", error)
-            return None
-        return Frozen(state=state, programs=self._programs, awaited=self._awaited)
-
-
-@asynccontextmanager
-async def _stopping(drive: Drive, clock: PausableClock) -> AsyncIterator[None]:
-    """Stop `drive` when the wall clock runs out, or when the caller is cancelled.
-
-    Waiting for a thread cannot be cancelled; this task can, and it makes the thread end.
-    """
-
-    async def watch() -> None:
-        try:
-            with clock.limiting():
-                await anyio.sleep_forever()
-            drive.stop(out_of_time(clock.limit_s))
-        except anyio.get_cancelled_exc_class():
-            drive.stop(GuestFailure(kind="cancelled", message="The run was cancelled."))
-            raise
-
-    async with anyio.create_task_group() as watchers:
-        watchers.start_soon(watch)
-        yield
-        drive.finished = True
-        watchers.cancel_scope.cancel()
+        if self._has_worker:
+            await self._threads.run(self._exit)
 
 
 class _CallDispatcher:
     """Takes calls from the thread of a `Drive` and has them answered in the event loop.
 
-    The guest stands still in a plain call, so there is one at a time, and one task serves them all:
-    a task for each would double the cost of a call. Awaited calls get tasks of their own.
+    The guest stands still in a plain call, so there is one at a time, and the task that waits for
+    the guest serves them all: a task for each would double the cost of a call. Awaited calls get
+    tasks of their own.
     """
 
     def __init__(self, tasks: TaskGroup, on_call: OnCall) -> None:
         self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._on_call = on_call
-        self._plain: asyncio.Queue[tuple[int, GuestCall]] = asyncio.Queue()
+        self._plain: asyncio.Queue[tuple[int, GuestCall] | None] = asyncio.Queue()
         self._drive: Drive | None = None
 
     def post(self, call_id: int, call: GuestCall, is_awaited: bool) -> None:
         """Take a call. Runs in the thread."""
         self._loop.call_soon_threadsafe(self._start, call_id, call, is_awaited)
 
-    @asynccontextmanager
-    async def serving(self, drive: Drive) -> AsyncIterator[None]:
-        """Answer the calls of `drive` for the length of this context."""
+    async def serve(
+        self, drive: Drive, ended: "asyncio.Future[GuestOutcome]", clock: PausableClock
+    ) -> None:
+        """Answer the calls of `drive` until it has `ended`.
+
+        It is stopped when the wall clock runs out, and whatever ends the caller: a thread cannot be
+        cancelled, but it can be made to end.
+        """
         self._drive = drive
-        async with anyio.create_task_group() as server:
-            server.start_soon(self._serve_plain_calls)
-            yield
-            server.cancel_scope.cancel()
+        ended.add_done_callback(lambda _ended: self._plain.put_nowait(None))
+        try:
+            with clock.limiting() as limit:
+                await self._serve_plain_calls()
+            if limit.cancelled_caught:
+                drive.stop(out_of_time(clock.limit_s))
+        except BaseException:
+            drive.stop(GuestFailure(kind="cancelled", message="The run was cancelled."))
+            raise
+        finally:
+            await finished(ended)
 
     def _start(self, call_id: int, call: GuestCall, is_awaited: bool) -> None:
         if is_awaited:
@@ -331,8 +393,8 @@ class _CallDispatcher:
             self._plain.put_nowait((call_id, call))
 
     async def _serve_plain_calls(self) -> None:
-        while True:
-            await self._answer(*await self._plain.get())
+        while (called := await self._plain.get()) is not None:
+            await self._answer(*called)
 
     async def _answer(self, call_id: int, call: GuestCall) -> None:
         """Answer one call. Whatever happens, the thread that waits for it hears of it."""

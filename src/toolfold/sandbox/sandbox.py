@@ -42,6 +42,8 @@ class Program:
     source: str
     awaited: frozenset[int] = frozenset()
     """Byte offsets of the calls whose value the code awaits."""
+    is_last: bool = False
+    """Whether no other follows it in its session, which is left or closed next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,19 @@ class GuestCall:
     kwargs: dict[str, Json]
 
 
+AHEAD: Final = "_toolfold_ahead"
+"""The function by which a program, rewritten so, says which calls will come. It is no call itself,
+so it does not count as one."""
+
+MAX_AHEAD: Final = 1_000
+"""How often it may say so before it counts."""
+
 OnCall = Callable[[GuestCall], Awaitable[Json]]
 """Answers a call. What it raises becomes the guest's exception; a `RunError` ends the run."""
+
+
+OnPrint = Callable[[str], None]
+"""Hears a piece of what guest code prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +222,16 @@ class SessionStart:
     """What an earlier one left; None to begin with nothing."""
     seed: str = ""
     """What random numbers of a session without a state come from; by default from chance."""
+    is_kept: bool = True
+    """Whether its state is wanted when it has ended."""
     clock: Callable[[], float] = time.time
     """What time it is, where guest code asks the host; called from any thread."""
+    on_print: OnPrint | None = None
+    """Hears what its programs print, as they do and as far as it is kept; in the event loop."""
+    caller: str = ""
+    """For whom it is: callers get places in turn."""
+    is_remote: bool = False
+    """Whether that is the holder of a key."""
 
 
 FRESH: Final = SessionStart()
@@ -234,6 +255,10 @@ class Session(Protocol):
 
     async def settle(self) -> None:
         """Put the files that its program is writing in their places, as far as they are written."""
+        ...
+
+    def printed(self) -> str:
+        """Return what its program has printed so far, where that can be told before its end."""
         ...
 
     async def leave(self) -> SessionState | None:

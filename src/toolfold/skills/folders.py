@@ -16,8 +16,17 @@ from typing import Final, TypeAlias
 
 from toolfold.errors import BadInput, StoreError
 from toolfold.skills.manifest import parse_manifest
-from toolfold.skills.models import Skill, SkillFault, SkillScope, SkillTexts
-from toolfold.skills.names import folders_of, function_of, name_of, symbol_of, why_not_named
+from toolfold.skills.models import (
+    Skill,
+    SkillFault,
+    SkillScope,
+    SkillTexts,
+    folders_of,
+    function_of,
+    name_of,
+    symbol_of,
+    why_not_named,
+)
 from toolfold.skills.source import MAX_BYTES, parse, read_function
 from toolfold.storage.files import replace_file
 

@@ -1,12 +1,14 @@
 """Library: the skills of a project and of its user, found, saved, and brought back."""
 
 import difflib
+import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from toolfold.config.config import Config
 from toolfold.errors import BadInput, NotFound, StoreError
 from toolfold.skills.folders import MAX_SKILLS, FoundSkill, Root, read_skill
 from toolfold.skills.manifest import check_description, new_manifest, parse_manifest
@@ -18,10 +20,11 @@ from toolfold.skills.models import (
     SkillTexts,
     SkillUsage,
     Version,
+    folders_of,
+    parse_name,
 )
-from toolfold.skills.names import folders_of, parse_name
-from toolfold.skills.store import SkillStore
-from toolfold.storage.locks import locked
+from toolfold.skills.store import SkillStore, skill_store_of
+from toolfold.storage.files import locked
 
 _log = logging.getLogger(__name__)
 
@@ -218,7 +221,8 @@ class Library:
     def shown(self, skill: Skill) -> str:
         """Return a skill for a model or a person to read."""
         usage = self.usage(skill)
-        done = f"used in {usage.used} runs, {usage.succeeded} ended well"
+        runs = "run" if usage.used == 1 else "runs"
+        done = f"used in {usage.used} {runs}, {usage.succeeded} ended well"
         error = f"\nlast error {usage.last_error}" if usage.last_error else ""
         past = self.versions(skill.name)
         number = past[-1].number if past else 1
@@ -307,3 +311,20 @@ def _diff_lines(old: Version, new: Version) -> Iterator[str]:
                 yield "... and more."
                 break
             yield line
+
+
+def open_library(config: Config, skill_store: SkillStore | None = None) -> Library:
+    """Return the skills that there are for a configuration: those of the project and the user.
+
+    Who comes with a key of another namespace has skills of that namespace alone.
+    """
+    data = config.directories.data
+    if config.is_tenant:
+        own = data / "tenants" / hashlib.sha256(config.namespace.encode()).hexdigest()[:16]
+        roots: dict[SkillScope, Root] = {"user": Root("user", own / "skills", within=own)}
+    else:
+        user = config.directories.config
+        roots = {"user": Root("user", user / "skills", within=user)}
+        if project := config.project:
+            roots["project"] = Root("project", project / ".toolfold" / "skills", within=project)
+    return Library(roots, skill_store or skill_store_of(config), lock=data / "skills")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from toolfold.skills.names import VERBS, function_of, symbol_of
+from toolfold.skills.models import VERBS, function_of, symbol_of
 
 _MODULE: Final = "skills"
 FUTURE: Final = "from __future__ import annotations\n"

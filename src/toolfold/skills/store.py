@@ -1,143 +1,158 @@
-"""skills.db: versions of skills, how they did, and runs to test them by.
+"""The book of skills: their versions, how they did, and runs to test them by.
 
 It lies beside the journal, not in the folders, which people commit.
 """
 
 import json
-import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
-from toolfold.config.faults import shown
-from toolfold.errors import StoreError
+from toolfold.config.config import Config
+from toolfold.errors import shown
 from toolfold.jsontypes import JsonObject
 from toolfold.skills.models import SkillTexts, SkillUsage, Version
-from toolfold.storage.migrations import DatabaseSchema
-from toolfold.storage.sqlite_file import identity_of, open_for_writing
+from toolfold.storage.migrations import CopiedColumns, DatabaseSchema
+from toolfold.storage.tables import SqlTransaction, Tables, open_tables
 
 MAX_RECORDED_BYTES: Final = 256 << 10
 _MAX_VERSIONS: Final = 100
 _MAX_VERSIONS_IN_ALL: Final = 5_000
 _MAX_ERROR_CHARS: Final = 500
 
-_SCHEMA: Final = DatabaseSchema(
+_VERSIONS: Final = """
+    CREATE TABLE {prefix}versions (
+        root TEXT NOT NULL,
+        name TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        saved_at REAL NOT NULL,
+        how TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        manifest TEXT,
+        source TEXT,
+        PRIMARY KEY (root, name, number)
+    )
+"""
+_USES: Final = """
+    CREATE TABLE {prefix}uses (
+        root TEXT NOT NULL,
+        name TEXT NOT NULL,
+        used INTEGER NOT NULL DEFAULT 0,
+        succeeded INTEGER NOT NULL DEFAULT 0,
+        last_used_at REAL,
+        last_error TEXT,
+        PRIMARY KEY (root, name)
+    )
+"""
+_RECORDINGS: Final = """
+    CREATE TABLE {prefix}recordings (
+        root TEXT NOT NULL,
+        name TEXT NOT NULL,
+        recorded_at REAL NOT NULL,
+        digest TEXT NOT NULL,
+        content TEXT NOT NULL,
+        PRIMARY KEY (root, name)
+    )
+"""
+_NAMES: Final = ("versions", "uses", "recordings")
+_CREATE: Final = (_VERSIONS, _USES, _RECORDINGS)
+
+SCHEMA: Final = DatabaseSchema(
     "the book of skills",
     0x746F6C73,
     (
-        (
-            """
-            CREATE TABLE versions (
-                root TEXT NOT NULL,
-                name TEXT NOT NULL,
-                number INTEGER NOT NULL,
-                saved_at REAL NOT NULL,
-                how TEXT NOT NULL,
-                digest TEXT NOT NULL,
-                manifest TEXT,
-                source TEXT,
-                PRIMARY KEY (root, name, number)
-            )
-            """,
-            """
-            CREATE TABLE uses (
-                root TEXT NOT NULL,
-                name TEXT NOT NULL,
-                used INTEGER NOT NULL DEFAULT 0,
-                succeeded INTEGER NOT NULL DEFAULT 0,
-                last_used_at REAL,
-                last_error TEXT,
-                PRIMARY KEY (root, name)
-            )
-            """,
-            """
-            CREATE TABLE recordings (
-                root TEXT NOT NULL,
-                name TEXT NOT NULL,
-                recorded_at REAL NOT NULL,
-                digest TEXT NOT NULL,
-                content TEXT NOT NULL,
-                PRIMARY KEY (root, name)
-            )
-            """,
+        tuple(each.format(prefix="") for each in _CREATE),
+        # As where they share a database with others.
+        tuple(f"ALTER TABLE {name} RENAME TO skill_{name}" for name in _NAMES),
+    ),
+    postgres=(tuple(each.format(prefix="skill_") for each in _CREATE),),
+    tables=(
+        CopiedColumns(
+            "skill_versions", "root, name, number, saved_at, how, digest, manifest, source", 3
         ),
+        CopiedColumns("skill_uses", "root, name, used, succeeded, last_used_at, last_error", 2),
+        CopiedColumns("skill_recordings", "root, name, recorded_at, digest, content", 2),
     ),
 )
 
 _LEAVE_NEWEST: Final = """
-    DELETE FROM versions WHERE rowid IN (
-        SELECT rowid FROM versions WHERE root = :root ORDER BY saved_at, number
-        LIMIT max(0, (SELECT count(*) FROM versions WHERE root = :root) - :most)
+    DELETE FROM skill_versions WHERE root = ? AND (name, number) IN (
+        SELECT name, number FROM skill_versions WHERE root = ? ORDER BY saved_at, number LIMIT ?
     )
 """
 
 _USED: Final = """
-    INSERT INTO uses (root, name, used, succeeded, last_used_at, last_error)
-    VALUES (:root, :name, 1, :succeeded, :at, :error)
+    INSERT INTO skill_uses (root, name, used, succeeded, last_used_at, last_error)
+    VALUES (?, ?, 1, ?, ?, ?)
     ON CONFLICT (root, name) DO UPDATE SET
-        used = used + 1,
-        succeeded = succeeded + :succeeded,
-        last_used_at = :at,
-        last_error = coalesce(:error, last_error)
+        used = skill_uses.used + 1,
+        succeeded = skill_uses.succeeded + excluded.succeeded,
+        last_used_at = excluded.last_used_at,
+        last_error = coalesce(excluded.last_error, skill_uses.last_error)
+"""
+
+_RECORD: Final = """
+    INSERT INTO skill_recordings VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (root, name) DO UPDATE SET recorded_at = excluded.recorded_at,
+        digest = excluded.digest, content = excluded.content
 """
 
 
 class SkillStore:
     """What is kept of the skills of all roots. Any thread may use it."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
+    def __init__(self, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
+        self._tables = tables
         self._clock = clock
-        self._turn = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
 
     def close(self) -> None:
         """Let go of the file; it is opened again when it is needed."""
-        with self._turn:
-            self._close()
+        self._tables.close()
 
     def note(self, root: str, name: str, texts: SkillTexts | None, *, how: str) -> int:
         """Keep a version unless the newest is the same; return its number.
 
         None as `texts` says that the skill is gone.
         """
+        return self._tables.write(partial(self._note, root, name, texts, how))
+
+    def _note(
+        self, root: str, name: str, texts: SkillTexts | None, how: str, tables: SqlTransaction
+    ) -> int:
         digest = texts.digest if texts else ""
-        with self._writing() as connection:
-            newest = connection.execute(
-                "SELECT number, digest FROM versions WHERE root = ? AND name = ? "
-                "ORDER BY number DESC LIMIT 1",
-                (root, name),
-            ).fetchone()
-            if newest and newest[1] == digest:
-                return int(newest[0])
-            number = newest[0] + 1 if newest else 1
-            connection.execute(
-                "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (root, name, number, self._clock(), how, digest, *(texts or (None, None))),
-            )
-            connection.execute(
-                "DELETE FROM versions WHERE root = ? AND name = ? AND number <= ?",
-                (root, name, number - _MAX_VERSIONS),
-            )
-            connection.execute(_LEAVE_NEWEST, {"root": root, "most": _MAX_VERSIONS_IN_ALL})
-            if texts is None:
-                connection.execute(
-                    "DELETE FROM recordings WHERE root = ? AND name = ?", (root, name)
-                )
-            return int(number)
+        newest = tables.execute(
+            "SELECT number, digest FROM skill_versions WHERE root = ? AND name = ? "
+            "ORDER BY number DESC LIMIT 1",
+            (root, name),
+        ).fetchone()
+        if newest and newest[1] == digest:
+            return int(newest[0])
+        number = newest[0] + 1 if newest else 1
+        tables.execute(
+            "INSERT INTO skill_versions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (root, name, number, self._clock(), how, digest, *(texts or (None, None))),
+        )
+        tables.execute(
+            "DELETE FROM skill_versions WHERE root = ? AND name = ? AND number <= ?",
+            (root, name, number - _MAX_VERSIONS),
+        )
+        [(count,)] = tables.execute(
+            "SELECT count(*) FROM skill_versions WHERE root = ?", (root,)
+        ).fetchall()
+        if count > _MAX_VERSIONS_IN_ALL:
+            tables.execute(_LEAVE_NEWEST, (root, root, count - _MAX_VERSIONS_IN_ALL))
+        if texts is None:
+            tables.execute("DELETE FROM skill_recordings WHERE root = ? AND name = ?", (root, name))
+        return int(number)
 
     def versions(self, root: str, name: str) -> list[Version]:
         """Return what is known of a skill's past, oldest first."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT number, saved_at, how, manifest, source FROM versions "
-                "WHERE root = ? AND name = ? ORDER BY number",
-                (root, name),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT number, saved_at, how, manifest, source FROM skill_versions "
+            "WHERE root = ? AND name = ? ORDER BY number",
+            (root, name),
+        )
         return [
             Version(number, at, how, None if source is None else SkillTexts(manifest, source))
             for number, at, how, manifest, source in rows
@@ -146,81 +161,39 @@ class SkillStore:
     def count(self, root: str, name: str, *, error: str | None) -> None:
         """Count a run that used a skill, and how it ended."""
         told = None if error is None else shown(error, max_chars=_MAX_ERROR_CHARS)
-        with self._writing() as connection:
-            connection.execute(
-                _USED,
-                {
-                    "root": root,
-                    "name": name,
-                    "succeeded": int(error is None),
-                    "at": self._clock(),
-                    "error": told,
-                },
-            )
+        values = (root, name, int(error is None), self._clock(), told)
+        self._tables.write(lambda tables: tables.execute(_USED, values))
 
     def usage(self, root: str, name: str) -> SkillUsage:
         """Return how a skill has done."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT used, succeeded, last_used_at, last_error FROM uses "
-                "WHERE root = ? AND name = ?",
-                (root, name),
-            ).fetchone()
-        return SkillUsage(*row) if row else SkillUsage()
+        rows = self._rows(
+            "SELECT used, succeeded, last_used_at, last_error FROM skill_uses "
+            "WHERE root = ? AND name = ?",
+            (root, name),
+        )
+        return SkillUsage(*rows[0]) if rows else SkillUsage()
 
     def record(self, root: str, name: str, *, digest: str, content: JsonObject) -> bool:
         """Keep a run to test a skill by, in place of the last; False if it is too large."""
         text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
         if len(text) > MAX_RECORDED_BYTES:
             return False
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO recordings VALUES (?, ?, ?, ?, ?)",
-                (root, name, self._clock(), digest, text),
-            )
+        values = (root, name, self._clock(), digest, text)
+        self._tables.write(lambda tables: tables.execute(_RECORD, values))
         return True
 
     def recording(self, root: str, name: str) -> tuple[str, JsonObject] | None:
         """Return the digest of a skill as it was when it was recorded, and what was."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT digest, content FROM recordings WHERE root = ? AND name = ?", (root, name)
-            ).fetchone()
-        return (row[0], json.loads(row[1])) if row else None
+        rows = self._rows(
+            "SELECT digest, content FROM skill_recordings WHERE root = ? AND name = ?", (root, name)
+        )
+        return (rows[0][0], json.loads(rows[0][1])) if rows else None
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.execute("COMMIT")
+    def _rows(self, statement: str, values: tuple[str, ...]) -> list[Any]:
+        return self._tables.read(lambda tables: tables.execute(statement, values).fetchall())
 
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to one at a time.
 
-        Raises:
-            StoreError: The file cannot be opened, or does not answer.
-        """
-        with self._turn:
-            try:
-                yield self._opened()
-            except sqlite3.Error as error:
-                self._close()
-                raise StoreError(f"The book of skills {self._path}: {error}") from error
-
-    def _opened(self) -> sqlite3.Connection:
-        """Return the connection; another where the file is not the one that it was."""
-        if self._connection is None or identity_of(self._path) != self._identity:
-            self._close()
-            self._connection, self._identity = open_for_writing(self._path, _SCHEMA)
-        return self._connection
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+def skill_store_of(config: Config) -> SkillStore:
+    """Return the book of a configuration, which is opened when it is needed."""
+    path, url = config.directories.data / "skills.db", config.settings.database_url
+    return SkillStore(open_tables(path, SCHEMA, url, stays_open=True))

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Condition, Lock
@@ -10,14 +10,19 @@ from typing import Final, TypeVar
 from weakref import WeakSet
 
 from toolfold.errors import StoreError
-from toolfold.storage.files import make_private_file
-from toolfold.storage.locks import locked
+from toolfold.storage.files import locked, make_private_file
 from toolfold.storage.migrations import DatabaseSchema, is_current, migrate
-from toolfold.storage.sqlite_file import primary_code, transaction
+from toolfold.storage.sqlite_file import (
+    UNWRITABLE,
+    connect_read_only,
+    primary_code,
+    set_patience,
+    transaction,
+)
 
 _T = TypeVar("_T")
 
-_PATIENCE_MS: Final = 30_000
+_PATIENCE_S: Final = 30.0
 _CACHE_KIB: Final = 16_384
 
 _REASONS: Final = {
@@ -28,7 +33,6 @@ _REASONS: Final = {
     sqlite3.SQLITE_NOTADB: "it is not a database. Move it away, or name another file",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened. Check its directory and the rights to it",
 }
-_UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 
 
 class Database:
@@ -60,7 +64,7 @@ class Database:
             try:
                 self._writer = self._connect_to_write()
             except sqlite3.OperationalError as error:
-                if primary_code(error) not in _UNWRITABLE:
+                if primary_code(error) not in UNWRITABLE:
                     raise
                 self._readers.append(self._connect_to_read())
 
@@ -117,8 +121,10 @@ class Database:
 
     def _connect_to_write(self) -> sqlite3.Connection:
         with ExitStack() as undo:
-            connection = self._connect(self._path)
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             undo.callback(connection.close)
+            set_patience(connection, _PATIENCE_S)
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             if not is_current(connection, self._schema):
                 self._set_up(connection)
             # Every commit waits for the disk, and what is deleted is overwritten.
@@ -132,7 +138,7 @@ class Database:
         try:
             return self._connect_to_write()
         except sqlite3.OperationalError as error:
-            if primary_code(error) in _UNWRITABLE:
+            if primary_code(error) in UNWRITABLE:
                 error.sqlite_errorcode = sqlite3.SQLITE_READONLY
             raise
 
@@ -147,30 +153,7 @@ class Database:
                 raise StoreError(f"{self._name} cannot be opened: {error}.") from error
 
     def _connect_to_read(self) -> sqlite3.Connection:
-        """Open the file as it is; on a disk that cannot be written, without its log if need be."""
-        location = self._path.absolute().as_uri()
-        for access in ("mode=ro", "immutable=1"):
-            try:
-                connection = self._connect(f"{location}?{access}", is_uri=True)
-                connection.execute("SELECT 1 FROM sqlite_master")
-            except sqlite3.OperationalError as error:
-                if access == "immutable=1" or not self._path.exists():
-                    raise
-                if primary_code(error) not in _UNWRITABLE or self._has_log():
-                    raise
-            else:
-                return connection
-        raise AssertionError("unreachable")
-
-    def _has_log(self) -> bool:
-        log = self._path.with_name(f"{self._path.name}-wal")
-        return log.exists() and log.stat().st_size > 0
-
-    def _connect(self, location: Path | str, *, is_uri: bool = False) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            location, isolation_level=None, check_same_thread=False, uri=is_uri
-        )
-        connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
+        connection = connect_read_only(self._path, patience_s=_PATIENCE_S)
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         return connection
 
@@ -235,3 +218,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
+
+
+TOKENIZER: Final = "porter unicode61"
+
+
+class Tokenizer:
+    """Asks FTS5 itself, so that a word becomes the same term everywhere. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE query USING fts5(words, content = '', tokenize = '{TOKENIZER}')"
+        )
+        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab('query', 'row')")
+        self._connection.execute("CREATE VIRTUAL TABLE places USING fts5vocab('query', 'instance')")
+
+    def terms(self, words: Sequence[str]) -> list[str]:
+        """Return the terms of these words, each once."""
+        return self._ask(" ".join(words), "SELECT term FROM terms")
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the terms of a text, in order, as often as they occur."""
+        return self._ask(text, "SELECT term FROM places ORDER BY offset")
+
+    def _ask(self, text: str, question: str) -> list[str]:
+        with self._lock:
+            self._connection.execute("INSERT INTO query (query) VALUES ('delete-all')")
+            self._connection.execute("INSERT INTO query (words) VALUES (?)", (text,))
+            return [term for (term,) in self._connection.execute(question)]

@@ -1,4 +1,4 @@
-"""Bring a SQLite file from any version of its tables to the present, by numbered steps."""
+"""Bring a database from any version of its tables to the present, by numbered steps."""
 
 import sqlite3
 from collections.abc import Callable
@@ -6,6 +6,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolfold.errors import StoreError
+
+
+class CopiedColumns(NamedTuple):
+    """What is copied of a table that moves to another database."""
+
+    name: str
+    columns: str
+    keys: int = 1
+    """How many of its first columns tell its rows apart."""
+
+    numbered: str = ""
+    """The column whose next value the database itself gives."""
 
 
 class DatabaseSchema(NamedTuple):
@@ -23,6 +35,18 @@ class DatabaseSchema(NamedTuple):
 
     beside: tuple[str, ...] = ()
     """The ends of the names of files that belong to it, and are set aside with it."""
+
+    is_kept: bool = False
+    """Whether a file that is damaged stays where it is, and is not set aside."""
+
+    tables: tuple[CopiedColumns, ...] = ()
+    """What moves to another database; whatever refers to another comes after it."""
+
+    key: str = ""
+    """The name of the file beside it with the key that its rows are sealed with."""
+
+    postgres: tuple[tuple[str, ...], ...] | None = None
+    """The steps in PostgreSQL, where they are not those that its words make of `steps`."""
 
 
 class ForeignDatabase(StoreError):
@@ -52,14 +76,21 @@ def migrate(connection: sqlite3.Connection, schema: DatabaseSchema) -> None:
     is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     if pragma(connection, "application_id") != schema.application_id and not is_empty:
         raise ForeignDatabase("it belongs to another program. Move it away, or name another file")
-    version = pragma(connection, "user_version")
-    if version > len(schema.steps):
-        raise NewerDatabase("a newer toolfold wrote it. Update this one")
-    for step in schema.steps[version:]:
-        for statement in step:
-            connection.execute(statement)
+    for statement in missing_statements(schema, pragma(connection, "user_version")):
+        connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {schema.application_id}")
     connection.execute(f"PRAGMA user_version = {len(schema.steps)}")
+
+
+def missing_statements(schema: DatabaseSchema, version: int) -> list[str]:
+    """Return what brings a database of that version to the present, in order.
+
+    Raises:
+        NewerDatabase: A newer toolfold wrote it.
+    """
+    if version > len(schema.steps):
+        raise NewerDatabase("a newer toolfold wrote it. Update this one")
+    return [statement for step in schema.steps[version:] for statement in step]
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from toolfold.errors import StoreError
-from toolfold.storage.files import make_private, make_private_file
-from toolfold.storage.locks import PATIENCE_S, locked
+from toolfold.storage.files import PATIENCE_S, locked, make_private, make_private_file
 from toolfold.storage.migrations import (
     DatabaseSchema,
     ForeignDatabase,
@@ -21,14 +20,27 @@ from toolfold.storage.migrations import (
 _log = logging.getLogger(__name__)
 
 _CHECKPOINT_PAGES: Final = 2_000
+UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
+"""What SQLite says of a file, or of a directory, that can only be read."""
 
 Identity = tuple[int, int]
+
+
+class FileConnection(sqlite3.Connection):
+    """A connection that can be used where one to another database may be."""
+
+    def stream(self, sql: str) -> sqlite3.Cursor:
+        """See `SqlTransaction.stream`."""
+        return self.execute(sql)
+
+    def go_on_after_highest(self, _table: str, _column: str) -> None:
+        """See `SqlTransaction.go_on_after_highest`. SQLite does so by itself."""
 
 
 class Opened(NamedTuple):
     """A connection, and which file it is to, whatever its path leads to later."""
 
-    connection: sqlite3.Connection
+    connection: FileConnection
     identity: Identity
 
 
@@ -78,6 +90,37 @@ def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection |
         ) from error
 
 
+def connect_read_only(path: Path, *, patience_s: float = PATIENCE_S) -> sqlite3.Connection:
+    """Open a file as it is; on a disk that cannot be written, without its log if that is empty.
+
+    Any thread may use the connection, one at a time.
+
+    Raises:
+        sqlite3.Error: It cannot be opened.
+    """
+    for access in ("mode=ro", "immutable=1"):
+        location = f"{path.absolute().as_uri()}?{access}"
+        connection = sqlite3.connect(
+            location, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            set_patience(connection, patience_s)
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.Error as error:
+            connection.close()
+            is_last = access == "immutable=1" or not path.exists()
+            if is_last or primary_code(error) not in UNWRITABLE or _has_log(path):
+                raise
+        else:
+            return connection
+    raise AssertionError("unreachable")
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
 def identity_of(path: Path) -> Identity | None:
     """Return what tells this file from any other that has its path later; None if it is gone."""
     try:
@@ -108,7 +151,7 @@ def _opened(path: Path, schema: DatabaseSchema, patience_s: float) -> Opened:
     try:
         return Opened(_connect(path, schema, patience_s), identity)
     except sqlite3.Error as error:
-        if not is_damage(error):
+        if schema.is_kept or not is_damage(error):
             raise
         _set_aside(path, schema, str(error))
     identity = _made(path)
@@ -121,8 +164,10 @@ def _made(path: Path) -> Identity:
     return status.st_dev, status.st_ino
 
 
-def _connect(path: Path, schema: DatabaseSchema, patience_s: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, schema: DatabaseSchema, patience_s: float) -> FileConnection:
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, factory=FileConnection
+    )
     try:
         set_patience(connection, patience_s)
         if schema.prepare is not None:

@@ -6,14 +6,67 @@ followed, and what was opened is examined once more.
 """
 
 import errno
+import io
 import os
+import re
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from toolfold.workspace.names import DEPTH, refusal
+from toolfold.errors import BadInput
+
+NAME_BYTES: Final = 255
+DEPTH: Final = 32
+_SHOWN_CHARS: Final = 200
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def names_of(path: str) -> tuple[str, ...]:
+    """Return the names on the way from the workspace to `path`; none for the workspace itself.
+
+    Raises:
+        OSError: The path leads outside, or has a name that no file may have.
+    """
+    if path.startswith("/"):
+        raise refusal(errno.EACCES, "Paths begin in the workspace", path)
+    names = tuple(name for name in path.split("/") if name not in {"", "."})
+    if len(names) > DEPTH:
+        words = f"Directories are nested {DEPTH} deep at most"
+        raise refusal(errno.ENAMETOOLONG, words, path)
+    for name in names:
+        _check(name, path)
+    return names
+
+
+def _check(name: str, path: str) -> None:
+    if name == "..":
+        raise refusal(errno.EACCES, "Nothing leads out of the workspace", path)
+    if _CONTROL.search(name):
+        raise refusal(errno.EINVAL, "Names have no control characters", path)
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise refusal(errno.EINVAL, "Names are Unicode text", path) from None
+    if size > NAME_BYTES:
+        words = f"Names have {NAME_BYTES} bytes at most, this one {size:,}"
+        raise refusal(errno.ENAMETOOLONG, words, path)
+
+
+def is_name(name: str) -> bool:
+    """Whether a file may have this name; others have been put there by somebody else."""
+    try:
+        return names_of(name) == (name,)
+    except OSError:
+        return False
+
+
+def refusal(number: int, words: str, path: str) -> OSError:
+    """Return an error of the kind that `number` says, which a model can read."""
+    shown = path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
+    return OSError(number, words, shown.encode("utf-8", "replace").decode())
 
 
 def _flags(*names: str) -> int:
@@ -198,3 +251,56 @@ def _directory(at: int, name: str) -> Iterator[int]:
 def _odd(name: str) -> OSError:
     words = "Only plain files with one name are opened here, and this is something else"
     return refusal(errno.EPERM, words, name)
+
+
+SLICE_BYTES: Final = 1 << 11
+"""What is read between two looks, unless more is asked for at once."""
+
+_LIMIT_S: Final = 30.0
+_STINT_S: Final = 0.001
+_REST_S: Final = 0.000_1
+
+Look = Callable[[], None]
+"""Raises what is to end the work."""
+
+
+def unwatched() -> None:
+    """Let work go on for as long as it takes."""
+
+
+def attentive(check: Look, limit_s: float = _LIMIT_S) -> Look:
+    """Return what to call while working: it ends what `check` ends, and what takes too long.
+
+    Python runs one thread at a time, so it also rests now and then; else whoever answers others
+    would get its turn only every few milliseconds.
+    """
+    rested_at = time.monotonic()
+    until = rested_at + limit_s
+
+    def look() -> None:
+        nonlocal rested_at
+        check()
+        now = time.monotonic()
+        if now > until:
+            raise BadInput(
+                f"It took more than {limit_s:g} s. workspace.read(path, offset, size) reads any "
+                "part of a file at once; work on it part by part."
+            )
+        if now - rested_at > _STINT_S:
+            time.sleep(_REST_S)
+            rested_at = time.monotonic()
+
+    return look
+
+
+class WatchedFile(io.FileIO):
+    """A file that is read slice by slice, with a look before each."""
+
+    def __init__(self, descriptor: int, look: Look) -> None:
+        super().__init__(descriptor, "rb")
+        self._look = look
+
+    def readinto(self, buffer: Any) -> int:
+        """Read on."""
+        self._look()
+        return super().readinto(buffer)

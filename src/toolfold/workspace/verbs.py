@@ -11,10 +11,8 @@ from typing import Any, Final, Literal
 
 from toolfold.errors import BadInput, NotFound, ToolFailed, ToolfoldError
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.workspace.descent import Status
-from toolfold.workspace.records import count, page, records
-from toolfold.workspace.shapes import shape_of_file
-from toolfold.workspace.watched_file import Look, attentive, unwatched
+from toolfold.workspace.descent import Look, Status, attentive, unwatched
+from toolfold.workspace.records import count, page, records, shape_of_file
 from toolfold.workspace.workspace import Workspace
 
 MODULE: Final = "workspace"

@@ -3,31 +3,43 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
-from toolfold.storage.files import make_private
-from toolfold.storage.locks import try_lock
+from toolfold.storage.files import make_private, try_lock
 from toolfold.workspace.descent import (
+    SLICE_BYTES,
     DirectoryEntry,
+    Look,
     Status,
+    WatchedFile,
     check_height,
     clear,
     descended,
     entries_of,
+    is_name,
     make_file,
+    names_of,
     open_file,
     plain_status,
+    refusal,
     status_at,
+    unwatched,
     walk,
 )
-from toolfold.workspace.draft import WorkspaceDraft, truncate_within, write_within
-from toolfold.workspace.names import is_name, names_of, refusal
-from toolfold.workspace.usage import LockedUsage, Quota, SharedUsage, WorkspaceUsage
-from toolfold.workspace.watched_file import SLICE_BYTES, Look, WatchedFile, unwatched
+from toolfold.workspace.usage import (
+    LockedUsage,
+    Quota,
+    SharedUsage,
+    WorkspaceDraft,
+    WorkspaceUsage,
+    truncate_within,
+    write_within,
+)
 
 READ_BYTES: Final = 64 << 20
 """The most that one read returns."""
@@ -295,3 +307,51 @@ def _size_if_there(at: int, name: str) -> int | None:
 
 def _counted(found: os.stat_result) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+FOLDER: Final = "results"
+_T = TypeVar("_T")
+
+
+def save_result(workspace: Workspace, name: str, content: Iterable[bytes]) -> str:
+    """Save a result whole and return its path. When room is needed, the oldest results go.
+
+    Raises:
+        OSError: There is no room, although no other result is left.
+    """
+    path = f"{FOLDER}/{name}"
+    with suppress(FileExistsError):
+        _with_room(workspace, partial(workspace.mkdir, FOLDER))
+    draft = _with_room(workspace, partial(workspace.create, path))
+    try:
+        for chunk in content:
+            _with_room(workspace, partial(draft.write, chunk))
+        draft.finish()
+    except BaseException:
+        draft.discard()
+        raise
+    return path
+
+
+def _with_room(workspace: Workspace, change: Callable[[], _T]) -> _T:
+    """Make a change, removing old results as long as there is no room for it."""
+    while True:
+        try:
+            return change()
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not _remove_oldest(workspace):
+                raise
+
+
+def _remove_oldest(workspace: Workspace) -> bool:
+    """Remove the oldest result; False if there is none."""
+    try:
+        found = workspace.entries(FOLDER)
+    except OSError:
+        return False
+    files = [(status.changed_at, name) for name, status in found if not status.is_dir]
+    if not files:
+        return False
+    with suppress(FileNotFoundError):  # another process was faster
+        workspace.unlink(f"{FOLDER}/{min(files)[1]}")
+    return True

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from toolfold.catalog.known_tools import KnownTools
-from toolfold.catalog.openapi.model import Operation, Parameter
+from toolfold.catalog.openapi.model import ApiOperation, ApiParameter
 from toolfold.catalog.openapi.network import AddressRefused, GuardedTransport, is_public
 from toolfold.catalog.openapi.operations import read_api
 from toolfold.catalog.openapi.request import make_request
@@ -201,8 +201,8 @@ def _spec_with(schema: JsonObject) -> JsonObject:
     }
 
 
-def _operation(place: Any) -> Operation:
+def _operation(place: Any) -> ApiOperation:
     style = "form" if place == "query" else "simple"
     path = "/a/{v}" if place == "path" else "/a/b"
-    parameter = Parameter(name="v", argument="v", place=place, style=style, explode=False)
-    return Operation(name="x", method="GET", path=path, parameters=(parameter,))
+    parameter = ApiParameter(name="v", argument="v", place=place, style=style, explode=False)
+    return ApiOperation(name="x", method="GET", path=path, parameters=(parameter,))

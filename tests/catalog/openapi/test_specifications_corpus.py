@@ -22,8 +22,9 @@ ARCHIVE = SHARED_DATA / "openapi.tar.gz"
 # Of all sizes but the largest, which differ in all that specifications can differ in.
 VARIED = 15
 SERVED = 20
-# Requests that do not validate; most of their causes are not known. The goal is none.
-MAX_FAULTY_SHARE = 0.02
+# Requests that do not validate: bodies that fit several parts of a `oneOf`, and specifications that
+# nothing fits. The goal is none; of all 41,042 there are 157.
+MAX_FAULTY_SHARE = 0.004
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def test_every_specification_loads_and_makes_valid_requests(specs: list[Path]) -
             broken.append(f"{path.name}: {error!r}")
             continue
         count, faults = count + made, [*faults, *found]
-    assert len(broken) <= len(specs) // 100, broken
+    assert broken == []
     assert len(faults) <= count * MAX_FAULTY_SHARE, faults[:20]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolfold.catalog.search.query import intent, steps
+from toolfold.catalog.search.lexical import intent, steps
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,13 @@ from memories import Clock
 
 from toolfold.memory.consolidation.service import Consolidation
 from toolfold.memory.consolidation.store import StoredNote
-from toolfold.memory.hashes import note_hash
-from toolfold.memory.note_vectors import NoteVectorizer
+from toolfold.memory.models import note_hash
+from toolfold.memory.note_vectors import NoteVectorizer, UsageCounter
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.consolidation import SqliteConsolidations
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.sql.consolidation import SqlConsolidations
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
-from toolfold.memory.usage import UsageCounter
 
 DAY_S = 86_400.0
 
@@ -31,7 +30,7 @@ class World:
     path: Path
     clock: Clock
     store: SqliteStore
-    kept: SqliteConsolidations
+    kept: SqlConsolidations
     usage: UsageCounter
     memory: Memory
     consolidation: Consolidation
@@ -50,7 +49,7 @@ async def running_world(
     clock = clock or Clock()
     path = directory / "memory.db"
     file = SqliteFile(path)
-    store, kept = SqliteStore(file), SqliteConsolidations(file)
+    store, kept = SqliteStore(file), SqlConsolidations(file)
     usage = UsageCounter(kept, clock=clock)
     meaning = NoteVectorizer(store, FakeEmbedder())
     async with file.running(), store.running(), meaning.running(), usage.running():

@@ -322,7 +322,7 @@ async def test_who_is_cancelled_does_not_wait_for_thinking_and_nothing_has_chang
 ) -> None:
     await tell_history(world)
     before = world.dump()
-    with anyio.fail_after(20), anyio.CancelScope() as scope:
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
 
         def stop(done: int, total: int, what: str) -> None:
             if what == "comparing notes":

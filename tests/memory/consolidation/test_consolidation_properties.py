@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolfold.errors import NotFound
-from toolfold.memory.consolidation.strategies import STRATEGIES
+from toolfold.memory.consolidation.models import STRATEGIES
 
 WORDS = ["staging", "deploy", "failed", "migration", "locked", "ada", "the", "port", "8080", "not"]
 NOTES = st.fixed_dictionaries(

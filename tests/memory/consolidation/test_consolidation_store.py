@@ -1,13 +1,12 @@
 """The contract of what keeps consolidations, whichever database it is."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from fakes import FakeEmbedder
-from stores import draft, embed_all
+from stores import OpenBackend, draft, embed_all
 
 from toolfold.errors import NotFound, StoreError
 from toolfold.memory.consolidation.models import ConsolidationCounts
@@ -19,11 +18,9 @@ from toolfold.memory.consolidation.store import (
     Occasion,
     SeenNote,
 )
-from toolfold.memory.sqlite.consolidation import SqliteConsolidations
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.note_vectors import NoteUse, UseStore
+from toolfold.memory.sql.consolidation import SqlConsolidations
 from toolfold.memory.store import Filter, NoteChange, Store
-from toolfold.memory.usage import NoteUse, UseStore
 
 
 class Stores(NamedTuple):
@@ -32,21 +29,11 @@ class Stores(NamedTuple):
     uses: UseStore
 
 
-OpenStores = Callable[[Path], AbstractAsyncContextManager[Stores]]
-
-
-@asynccontextmanager
-async def sqlite_stores(directory: Path) -> AsyncIterator[Stores]:
-    file = SqliteFile(directory / "memory.db")
-    store, kept = SqliteStore(file), SqliteConsolidations(file)
-    async with file.running(), store.running():
-        yield Stores(store, kept, kept)
-
-
-@pytest.fixture(params=[pytest.param(sqlite_stores, id="sqlite")])
-async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    async with request.param(tmp_path) as stores:
-        yield stores
+@pytest.fixture
+async def stores(open_backend: OpenBackend, tmp_path: Path) -> AsyncIterator[Stores]:
+    async with open_backend(tmp_path) as backend:
+        kept = SqlConsolidations(backend.database)
+        yield Stores(backend.store, kept, kept)
 
 
 async def add(stores: Stores, *contents: str, namespace: str = "one", **values: Any) -> list[int]:

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import DIFFERENT, EXPECTED_RECALL, SAME
 
-from toolfold.memory.consolidation.duplicates import find_merges
-from toolfold.memory.consolidation.study import study
-from toolfold.memory.consolidation.text_comparison import canonical, sameness_key
+from toolfold.memory.consolidation.planner import find_merges
+from toolfold.memory.consolidation.study import canonical, sameness_key, study
 
 
 def are_merged(left: str, right: str, **values: object) -> bool:

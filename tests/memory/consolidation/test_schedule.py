@@ -9,7 +9,7 @@ import pytest
 from consolidating import World, running_world
 
 from toolfold.errors import BadInput, StoreError
-from toolfold.memory.consolidation.schedule import Schedule, keep_consolidating
+from toolfold.memory.consolidation.service import Schedule, keep_consolidating
 from toolfold.memory.consolidation.store import ConsolidationStore
 
 HOUR_S = 3600.0

@@ -4,20 +4,22 @@ import numpy as np
 import pytest
 from consolidating import DAY_S, kept
 from fakes import FakeEmbedder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from toolfold.embedding import dequantize, nearness, quantize
-from toolfold.memory.consolidation import similarity
-from toolfold.memory.consolidation.associations import find_associations
-from toolfold.memory.consolidation.clusters import find_clusters
-from toolfold.memory.consolidation.decay import idle_days, influence, is_to_archive
-from toolfold.memory.consolidation.patterns import find_patterns
-from toolfold.memory.consolidation.similarity import find_nearby, read_vectors
-from toolfold.memory.consolidation.strategies import Comparison
-from toolfold.memory.consolidation.study import StudiedNote, study
-from toolfold.memory.consolidation.subjects import subjects
-from toolfold.memory.consolidation.summaries import summarize
+from toolfold.memory.consolidation import associations
+from toolfold.memory.consolidation.associations import (
+    find_associations,
+    find_nearby,
+    find_patterns,
+    read_vectors,
+)
+from toolfold.memory.consolidation.models import Comparison
+from toolfold.memory.consolidation.planner import find_clusters, idle_days, influence, is_to_archive
+from toolfold.memory.consolidation.report import summarize
+from toolfold.memory.consolidation.study import StudiedNote, study, subjects
 
 COMPARING = Comparison(
     links_per_note=2, least_strength=0.6, least_nearness=0.5, fewest_in_cluster=3
@@ -40,8 +42,8 @@ def nothing(done: int, total: int) -> None:
 def test_neighbours_are_those_of_the_whole_product_however_it_is_cut(
     sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(similarity, "_BLOCK_ROWS", sizes[0])
-    monkeypatch.setattr(similarity, "_BLOCK_COLUMNS", sizes[1])
+    monkeypatch.setattr(associations, "_BLOCK_ROWS", sizes[0])
+    monkeypatch.setattr(associations, "_BLOCK_COLUMNS", sizes[1])
     random = np.random.default_rng(3)
     rows = random.standard_normal((60, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -61,12 +63,12 @@ def test_neighbours_are_those_of_the_whole_product_however_it_is_cut(
 
 
 def test_of_many_neighbours_the_nearest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "_BLOCK_COLUMNS", 64)
+    monkeypatch.setattr(associations, "_BLOCK_COLUMNS", 64)
     vectors = read_vectors(quantize(np.ones((200, 4), np.float32)))
 
     found = find_nearby(vectors, least=0.5, tick=nothing)
 
-    assert np.bincount(found.rows).tolist() == [similarity.MAX_NEIGHBOURS] * 200
+    assert np.bincount(found.rows).tolist() == [associations.MAX_NEIGHBOURS] * 200
 
 
 def test_nothing_is_near_where_there_is_nothing() -> None:
@@ -162,7 +164,7 @@ def test_influence_fades_with_time_slower_for_what_is_used_and_good(
 
 
 @given(st.floats(0, 1), st.integers(0, 50), st.floats(0, 1e4), st.floats(0, 1e4))
-@settings(max_examples=50, deadline=None)
+@examples(200)
 def test_influence_is_never_more_than_quality_and_never_less_than_half(
     quality: float, gets: int, days: float, more: float
 ) -> None:

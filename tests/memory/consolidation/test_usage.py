@@ -9,7 +9,7 @@ import pytest
 from consolidating import World, running_world
 
 from toolfold.errors import StoreError
-from toolfold.memory.usage import NoteUse, UsageCounter
+from toolfold.memory.note_vectors import NoteUse, UsageCounter
 
 
 def uses(world: World) -> list[tuple[int, int, float]]:

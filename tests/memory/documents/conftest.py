@@ -7,11 +7,16 @@ import pytest
 from fakes import FakeEmbedder
 from memories import Clock
 from running import Library, running_library
+from stores import OpenBackend
 
 
 @pytest.fixture
-async def library(tmp_path: Path, embedder: FakeEmbedder, clock: Clock) -> AsyncIterator[Library]:
-    async with running_library(tmp_path / "data", embedder, clock=clock) as library:
+async def library(
+    open_backend: OpenBackend, tmp_path: Path, embedder: FakeEmbedder, clock: Clock
+) -> AsyncIterator[Library]:
+    async with running_library(
+        tmp_path / "data", embedder, clock=clock, open_backend=open_backend
+    ) as library:
         yield library
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memories import Clock
+from stores import OpenBackend, open_sqlite
 
 from toolfold.embedding import Embedder
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.documents import SqliteDocuments
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.sql.documents import SqlDocuments
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,13 @@ async def running_library(
     namespace: str = "project",
     roots: Sequence[Path] | None = None,
     clock: Clock | None = None,
+    open_backend: OpenBackend = open_sqlite,
 ) -> AsyncIterator[Library]:
-    file = SqliteFile(directory / "memory.db")
-    store = SqliteStore(file)
     clock = clock or Clock()
-    async with file.running(), store.running():
+    async with open_backend(directory) as (database, store):
         meaning = NoteVectorizer(store, embedder)
         async with meaning.running():
             documents = Documents(
-                SqliteDocuments(file), meaning, namespace=namespace, roots=roots, clock=clock
+                SqlDocuments(database), meaning, namespace=namespace, roots=roots, clock=clock
             )
             yield Library(documents, Memory(store, meaning, namespace=namespace, clock=clock))

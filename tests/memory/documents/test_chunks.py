@@ -4,15 +4,16 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support import examples
 
 from toolfold.embedding import TOKENIZER
-from toolfold.memory.documents.blocks import Block, Blocks
 from toolfold.memory.documents.child import load_measure
-from toolfold.memory.documents.chunk_plan import STEP, place
 from toolfold.memory.documents.chunks import MAX_CHARS, MAX_PIECES, Chunk, Measure, cut
+from toolfold.memory.documents.kinds import Block, Blocks
 from toolfold.memory.documents.models import Placed
+from toolfold.memory.documents.service import STEP, place
 
 ARROW = " › "  # noqa: RUF001
 
@@ -53,7 +54,7 @@ def body(chunk: Chunk) -> str:
     return chunk.content.partition("\n")[2] if chunk.headings else chunk.content
 
 
-@settings(max_examples=60, deadline=None)
+@examples(200)
 @given(blocks)
 def test_no_text_is_lost_and_the_order_is_kept(given: list[tuple[str, int, int]]) -> None:
     made = gathered(given)
@@ -63,7 +64,7 @@ def test_no_text_is_lost_and_the_order_is_kept(given: list[tuple[str, int, int]]
     assert said == "".join("".join(block.text.split()) for block in made if not block.level)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(200)
 @given(blocks)
 def test_every_chunk_is_within_what_the_embedder_reads(given: list[tuple[str, int, int]]) -> None:
     for chunk in cut(gathered(given), measure()):
@@ -71,7 +72,7 @@ def test_every_chunk_is_within_what_the_embedder_reads(given: list[tuple[str, in
         assert measure()(chunk.content) <= MAX_PIECES
 
 
-@settings(max_examples=60, deadline=None)
+@examples(200)
 @given(blocks)
 def test_every_heading_is_said_by_some_chunk(given: list[tuple[str, int, int]]) -> None:
     made = gathered(given)

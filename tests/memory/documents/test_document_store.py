@@ -6,34 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import draft
+from stores import OpenBackend, draft
 
-from toolfold.memory.documents.models import Document, Placed, thread_of
-from toolfold.memory.documents.store import DocumentStore
+from toolfold.memory.documents.models import Document, DocumentStore, Placed, thread_of
 from toolfold.memory.models import Draft
-from toolfold.memory.sqlite.documents import SqliteDocuments
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.sql.documents import SqlDocuments
 from toolfold.memory.store import EVERYTHING, Store
 
 NS = "project"
 Both = tuple[DocumentStore, Store]
 
 
-@asynccontextmanager
-async def sqlite_documents(directory: Path) -> AsyncIterator[Both]:
-    file = SqliteFile(directory / "memory.db")
-    notes = SqliteStore(file)
-    async with file.running(), notes.running():
-        yield SqliteDocuments(file), notes
+@pytest.fixture
+def open_both(open_backend: OpenBackend) -> Callable[[Path], AbstractAsyncContextManager[Both]]:
+    @asynccontextmanager
+    async def open_both(directory: Path) -> AsyncIterator[Both]:
+        async with open_backend(directory) as backend:
+            yield SqlDocuments(backend.database), backend.store
 
-
-@pytest.fixture(params=[pytest.param(sqlite_documents, id="sqlite")])
-def open_both(
-    request: pytest.FixtureRequest,
-) -> Callable[[Path], AbstractAsyncContextManager[Both]]:
-    opener: Callable[[Path], AbstractAsyncContextManager[Both]] = request.param
-    return opener
+    return open_both
 
 
 @pytest.fixture

@@ -1,18 +1,20 @@
 """What each reader makes of a file, and what it says of one that it cannot read."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_files import DOCUMENT, WORDS, make_archive, make_docx, make_pdf, paragraph, table
+from support import examples
 
-from toolfold.memory.documents.blocks import (
+from toolfold.memory.documents.kinds import (
     MAX_TEXT_CHARS,
     Block,
     DocumentContent,
     Reader,
     Unreadable,
+    decoded,
+    tell_kind,
 )
-from toolfold.memory.documents.kinds import decoded, tell_kind
 from toolfold.memory.documents.readers import docx
 from toolfold.memory.documents.readers.docx import read_docx
 from toolfold.memory.documents.readers.markup import read_html
@@ -273,7 +275,7 @@ def test_a_document_with_too_much_text_is_refused() -> None:
         read_text(b"x" * (MAX_TEXT_CHARS + 1))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(200)
 @given(
     st.binary(max_size=400),
     st.sampled_from([b"", b"<html>", b"%PDF-1.4", b"PK\x03\x04word/document.xml", b"{", b"# "]),

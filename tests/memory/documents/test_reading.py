@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_files import make_docx, make_pdf
 
-from toolfold.memory.documents.blocks import Unreadable
+from toolfold.memory.documents.kinds import Unreadable
 from toolfold.memory.documents.paths import read_file
 from toolfold.memory.documents.reader_process import ReaderProcess
 

@@ -9,29 +9,26 @@ from typing import Any
 
 import pytest
 from memories import Clock
+from stores import OpenBackend, open_sqlite
 
 from toolfold.errors import BadInput, NotFound
-from toolfold.memory.events.models import Event
 from toolfold.memory.events.service import Events
-from toolfold.memory.events.store import EventFilter, EventStore
-from toolfold.memory.sqlite.events import SqliteEvents
-from toolfold.memory.sqlite.file import SqliteFile
+from toolfold.memory.models import Event
+from toolfold.memory.sql.events import SqlEvents
+from toolfold.memory.store import EventFilter, EventStore
 
 DAY_S = 86_400.0
 OpenEvents = Callable[[Path], AbstractAsyncContextManager[EventStore]]
 
 
-@asynccontextmanager
-async def sqlite_events(directory: Path) -> AsyncIterator[EventStore]:
-    file = SqliteFile(directory / "memory.db")
-    async with file.running():
-        yield SqliteEvents(file)
+@pytest.fixture
+def open_events(open_backend: OpenBackend) -> OpenEvents:
+    @asynccontextmanager
+    async def open_events(directory: Path) -> AsyncIterator[EventStore]:
+        async with open_backend(directory) as backend:
+            yield SqlEvents(backend.database)
 
-
-@pytest.fixture(params=[pytest.param(sqlite_events, id="sqlite")])
-def open_events(request: pytest.FixtureRequest) -> OpenEvents:
-    opener: OpenEvents = request.param
-    return opener
+    return open_events
 
 
 @pytest.fixture
@@ -119,8 +116,8 @@ async def test_events_are_whole_after_the_store_was_opened_again(
 
 
 async def test_no_program_can_change_or_delete_an_event(tmp_path: Path) -> None:
-    async with sqlite_events(tmp_path) as store:
-        await store.record("one", [event("a")])
+    async with open_sqlite(tmp_path) as backend:
+        await SqlEvents(backend.database).record("one", [event("a")])
 
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         for statement in ("UPDATE events SET content = 'other'", "DELETE FROM events"):
@@ -221,6 +218,6 @@ async def test_events_are_shown_one_in_a_line(events: Events) -> None:
 
     heading, line = repr(await events.recall_events()).splitlines()
 
-    assert heading == "1 of 1 events:"
+    assert heading == "1 of 1 event:"
     assert line.startswith(f"{name} 2026-11-15 ")
     assert line.endswith("deploy -> failure in 1,234 ms [s1]: to staging")

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from graphs import GRAPH_OPENERS, OpenGraphStore, running_graph
+from graphs import OpenGraphStore, graph_store_opener, running_graph
+from stores import OpenBackend
 
+from toolfold.memory.graph.encoding import GraphStore
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.graph.store import GraphStore
 
 
-@pytest.fixture(params=GRAPH_OPENERS)
-def open_graphs(request: pytest.FixtureRequest) -> OpenGraphStore:
+@pytest.fixture
+def open_graphs(open_backend: OpenBackend) -> OpenGraphStore:
     """Return a function that opens the graphs of a directory."""
-    opener: OpenGraphStore = request.param
-    return opener
+    return graph_store_opener(open_backend)
 
 
 @pytest.fixture
@@ -24,6 +24,6 @@ async def graphs(open_graphs: OpenGraphStore, tmp_path: Path) -> AsyncIterator[G
 
 
 @pytest.fixture
-async def graph(tmp_path: Path) -> AsyncIterator[Graph]:
-    async with running_graph(tmp_path / "data") as graph:
+async def graph(open_backend: OpenBackend, tmp_path: Path) -> AsyncIterator[Graph]:
+    async with running_graph(tmp_path / "data", open_backend=open_backend) as graph:
         yield graph

@@ -10,15 +10,15 @@ from pathlib import Path
 import anyio
 
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph import SqliteGraphStore
+from toolfold.memory.sql.graph import SqlGraphStore
+from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.store import SqliteStore
 
 
 async def main(directory: Path, name: str, most: int | None) -> None:
     file = SqliteFile(directory / "memory.db")
     async with file.running():
-        graph = Graph(SqliteGraphStore(file), SqliteStore(file), namespace="project")
+        graph = Graph(SqlGraphStore(file), SqliteStore(file), namespace="project")
         for number in islice(count(), most):
             each = f"{name}{number}"
             await graph.create_entities(

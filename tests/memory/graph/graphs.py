@@ -8,37 +8,36 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
+from stores import OpenBackend, open_sqlite
 from support import node_server, python
 
+from toolfold.memory.graph.encoding import GraphStore
 from toolfold.memory.graph.models import Entity, Relation
 from toolfold.memory.graph.service import Graph
-from toolfold.memory.graph.store import GraphStore
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph import SqliteGraphStore
-from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.sql.graph import SqlGraphStore
 
 OpenGraphStore = Callable[[Path], AbstractAsyncContextManager[GraphStore]]
 
 
+def graph_store_opener(open_backend: OpenBackend) -> OpenGraphStore:
+    """Return what opens the graphs of a directory; opened twice, they are the same ones."""
+
+    @asynccontextmanager
+    async def open_graphs(directory: Path) -> AsyncIterator[GraphStore]:
+        async with open_backend(directory) as backend:
+            yield SqlGraphStore(backend.database)
+
+    return open_graphs
+
+
 @asynccontextmanager
-async def sqlite_graph_store(directory: Path) -> AsyncIterator[GraphStore]:
-    """Open the graphs of a directory; opened twice, they are the same ones."""
-    file = SqliteFile(directory / "memory.db")
-    async with file.running():
-        yield SqliteGraphStore(file)
-
-
-GRAPH_OPENERS = [pytest.param(sqlite_graph_store, id="sqlite")]
-
-
-@asynccontextmanager
-async def running_graph(directory: Path, namespace: str = "project") -> AsyncIterator[Graph]:
-    file = SqliteFile(directory / "memory.db")
-    notes = SqliteStore(file)
-    async with file.running(), notes.running():
-        yield Graph(SqliteGraphStore(file), notes, namespace=namespace, clock=lambda: 2000.0)
+async def running_graph(
+    directory: Path, namespace: str = "project", *, open_backend: OpenBackend = open_sqlite
+) -> AsyncIterator[Graph]:
+    async with open_backend(directory) as backend:
+        graphs = SqlGraphStore(backend.database)
+        yield Graph(graphs, backend.store, namespace=namespace, clock=lambda: 2000.0)
 
 
 def entity(name: str, kind: str = "thing", *observations: str) -> Entity:

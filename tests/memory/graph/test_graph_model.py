@@ -9,6 +9,7 @@ import pytest
 from graphs import GOOD_CALLS, running_graph
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stores import OpenBackend
 
 from toolfold.memory.graph.tools import call
 
@@ -117,7 +118,9 @@ def whole(value: Any) -> Any:
 @pytest.mark.parametrize(
     "examples", [40, pytest.param(5000, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])]
 )
-def test_a_graph_does_what_a_simple_model_of_it_does(tmp_path: Path, examples: int) -> None:
+def test_a_graph_does_what_a_simple_model_of_it_does(
+    open_backend: OpenBackend, tmp_path: Path, examples: int
+) -> None:
     with anyio.from_thread.start_blocking_portal() as portal:
         numbers = count()
 
@@ -130,7 +133,7 @@ def test_a_graph_does_what_a_simple_model_of_it_does(tmp_path: Path, examples: i
         @given(st.lists(GOOD_CALLS, min_size=1, max_size=30))
         def check(story: list[tuple[str, Any]]) -> None:
             model = Model()
-            opening = running_graph(tmp_path / f"story{next(numbers)}")
+            opening = running_graph(tmp_path / f"story{next(numbers)}", open_backend=open_backend)
             with portal.wrap_async_context_manager(opening) as graph:
                 for tool, arguments in [*story, ("read_graph", {})]:
                     answer = portal.call(call, graph, tool, arguments)

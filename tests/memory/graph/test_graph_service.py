@@ -99,7 +99,7 @@ async def test_results_of_ranked_search_read_well(graph: Graph) -> None:
     await graph.create_entities([told("Ada", "person", "likes tea"), told("Bob", "person")])
 
     assert repr(await graph.search_graph("ada")) == (
-        "1 of 1 entities for 'ada':\n1.00 Ada (person): likes tea"
+        "1 of 1 entity for 'ada':\n1.00 Ada (person): likes tea"
     )
 
 
@@ -232,7 +232,7 @@ async def test_a_bad_line_is_named_and_the_others_are_imported(graph: Graph) -> 
     assert report.faults[1].reason == (
         "Invalid input: expected array, received undefined at observations"
     )
-    assert "4 lines were left out:\nline 3: It is not JSON" in repr(report)
+    assert "4 lines left out:\nline 3: It is not JSON" in repr(report)
     assert await graph.import_jsonl(lines) == report._replace(
         entities=0, observations=0, relations=0
     )

@@ -6,9 +6,8 @@ import pytest
 from graphs import OpenGraphStore, entity, relation
 
 from toolfold.errors import NotFound
-from toolfold.memory.graph.encoding import decode
+from toolfold.memory.graph.encoding import GraphStore, Merged, Observed, WordHit, decode
 from toolfold.memory.graph.models import Subgraph
-from toolfold.memory.graph.store import GraphStore, Merged, Observed, WordHit
 
 NS = "project"
 ODD = ["", "\0", "a\0b", "\ud83d", "x\ude00", "😀", "İ", "ß", '"', "%", "\uffff", "line\nbreak"]

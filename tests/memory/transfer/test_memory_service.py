@@ -13,7 +13,7 @@ import pytest
 from support import ROOT
 from worlds import World, running_world
 
-from toolfold.memory.hashes import note_hash
+from toolfold.memory.models import note_hash
 
 PLACE = ROOT / ".tools" / "memory-service"
 SCRIPT = Path(__file__).with_name("memory_service_fill.py")

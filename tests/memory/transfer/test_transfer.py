@@ -81,7 +81,7 @@ async def test_everything_comes_back_as_it_was(world: World, other: World, tmp_p
     [before, now] = await other.memory.history(hit.hash)
     assert (before.content, now.content, now.tags) == ("first \u2028 words", "second words", ("c",))
     assert (now.created, now.thread, now.position) == (1_600_000_000.125, "talk", 3)
-    assert await other.memory.restore((await older(content))[:8])
+    assert (await other.memory.get((await older(content))[:8])).until is not None
     [event] = (await other.events.recall_events()).events
     assert (event.event_type, event.duration_ms) == ("deploy", 12.5)
     assert (await other.documents.ingest(str(tmp_path / "files"))).unchanged == 1

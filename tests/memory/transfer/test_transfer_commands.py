@@ -56,7 +56,7 @@ def test_an_export_into_a_file_comes_back_by_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GRAPH)))
     assert import_memory(options(file="-")) == 0
     assert export_memory(options(file="out.jsonl", format="toolfold")) == 0
-    assert b"1 entities, 1 relations written to" in capsysbinary.readouterr().out
+    assert b"1 entity, 1 relation written to" in capsysbinary.readouterr().out
     content = (directory / "out.jsonl").read_bytes()
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

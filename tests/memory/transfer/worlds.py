@@ -8,18 +8,17 @@ from pathlib import Path
 
 from fakes import FakeEmbedder
 from memories import Clock
+from stores import OpenBackend, open_sqlite
 
 from toolfold.memory.documents.service import Documents
 from toolfold.memory.events.service import Events
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.service import Memory
-from toolfold.memory.sqlite.archive import SqliteArchive
-from toolfold.memory.sqlite.documents import SqliteDocuments
-from toolfold.memory.sqlite.events import SqliteEvents
-from toolfold.memory.sqlite.file import SqliteFile
-from toolfold.memory.sqlite.graph import SqliteGraphStore
-from toolfold.memory.sqlite.store import SqliteStore
+from toolfold.memory.sql.archive import SqlArchive
+from toolfold.memory.sql.documents import SqlDocuments
+from toolfold.memory.sql.events import SqlEvents
+from toolfold.memory.sql.graph import SqlGraphStore
 from toolfold.memory.transfer.models import Imported
 from toolfold.memory.transfer.service import Transfer
 
@@ -65,25 +64,27 @@ class World:
 
 @asynccontextmanager
 async def running_world(
-    directory: Path, *, namespace: str = "project", clock: Clock | None = None
+    directory: Path,
+    *,
+    namespace: str = "project",
+    clock: Clock | None = None,
+    open_backend: OpenBackend = open_sqlite,
 ) -> AsyncIterator[World]:
-    file = SqliteFile(directory / "memory.db")
-    store = SqliteStore(file)
     clock = clock or Clock()
-    async with file.running(), store.running():
+    async with open_backend(directory) as (database, store):
         meaning = NoteVectorizer(store, FakeEmbedder())
         async with meaning.running():
-            graph = Graph(SqliteGraphStore(file), store, namespace=namespace, clock=clock)
+            graph = Graph(SqlGraphStore(database), store, namespace=namespace, clock=clock)
             yield World(
                 directory=directory,
                 clock=clock,
                 memory=Memory(store, meaning, namespace=namespace, clock=clock),
-                events=Events(SqliteEvents(file), namespace=namespace, clock=clock),
+                events=Events(SqlEvents(database), namespace=namespace, clock=clock),
                 graph=graph,
                 documents=Documents(
-                    SqliteDocuments(file), meaning, namespace=namespace, roots=None, clock=clock
+                    SqlDocuments(database), meaning, namespace=namespace, roots=None, clock=clock
                 ),
                 transfer=Transfer(
-                    SqliteArchive(file), graph, meaning, namespace=namespace, clock=clock
+                    SqlArchive(database), graph, meaning, namespace=namespace, clock=clock
                 ),
             )

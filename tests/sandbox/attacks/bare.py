@@ -16,7 +16,7 @@ def run_bare(code: str) -> str:
         close_fds=False,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=100,
         check=False,
     )
     return done.stdout + done.stderr

@@ -24,7 +24,7 @@ SECRET = "s3cr3t-of-the-host"  # the word to look for
 REACHED = "REACHED"  # what the code of an attack prints when something gave way
 NOBODY = 65534
 CHANGED_LIMIT = 17
-_PATIENCE_S = 5.0
+_PATIENCE_S = 60.0
 _LOOK_S = 0.01
 
 _VICTIM = """

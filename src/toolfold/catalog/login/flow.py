@@ -10,14 +10,17 @@ from mcp.shared.auth import OAuthMetadata
 from pydantic import ValidationError
 
 from toolfold.catalog.large import LargeParts, MessageSizes
-from toolfold.catalog.login.callback import listening
-from toolfold.catalog.login.exchange import ask
-from toolfold.catalog.login.logins import Login
-from toolfold.catalog.login.provider import LoginProvider, NotOffered, VisitPage, insist_on_privacy
+from toolfold.catalog.login.logins import Login, ask
+from toolfold.catalog.login.provider import (
+    LoginProvider,
+    NotOffered,
+    VisitPage,
+    insist_on_privacy,
+    listening,
+)
 from toolfold.catalog.transport import http_streams
-from toolfold.config.faults import shown
 from toolfold.config.servers import LoginOptions, ServerConfig
-from toolfold.errors import LoginFailed
+from toolfold.errors import LoginFailed, shown
 
 _METADATA_TIMEOUT_S: Final = 15.0
 _SIZES: Final = MessageSizes(result_bytes=5_000_000, large_result_bytes=5_000_000)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from toolfold.catalog.openapi.model import Api, Operation, Scheme
+from toolfold.catalog.openapi.model import Api, ApiOperation, Scheme
 
 _WORDS = {"basic": ("basic",), "bearer": ("bearer", "oauth"), "key": ("key",)}
 
@@ -18,7 +18,7 @@ class Credentials:
     query: list[tuple[str, str]] = field(default_factory=list)
 
 
-def credentials_for(api: Api, operation: Operation, auth: Mapping[str, str]) -> Credentials:
+def credentials_for(api: Api, operation: ApiOperation, auth: Mapping[str, str]) -> Credentials:
     """Return what proves who asks, for the first alternative of which everything is at hand.
 
     `auth` has values by name of a scheme, or by kind: `bearer`, `basic` (`user:password`) and
@@ -27,7 +27,7 @@ def credentials_for(api: Api, operation: Operation, auth: Mapping[str, str]) -> 
     schemes = dict(api.schemes)
     alternatives = api.security if operation.security is None else operation.security
     if not alternatives and operation.security is None and not api.schemes:
-        return _default(auth)
+        return default_credentials(auth)
     for alternative in alternatives:
         found = [(schemes.get(name), _value(name, schemes.get(name), auth)) for name in alternative]
         if all(scheme is not None and value for scheme, value in found):
@@ -39,7 +39,7 @@ def credentials_for(api: Api, operation: Operation, auth: Mapping[str, str]) -> 
     return Credentials()
 
 
-def wanted_schemes(api: Api, operation: Operation) -> list[str]:
+def wanted_schemes(api: Api, operation: ApiOperation) -> list[str]:
     """Return the names of the schemes of which an operation wants one."""
     alternatives = api.security if operation.security is None else operation.security
     return [" and ".join(alternative) for alternative in alternatives if alternative]
@@ -75,7 +75,7 @@ def _apply_key(scheme: Scheme, value: str, credentials: Credentials) -> None:
         credentials.headers.append((scheme.name, value))
 
 
-def _default(auth: Mapping[str, str]) -> Credentials:
+def default_credentials(auth: Mapping[str, str]) -> Credentials:
     """Return what is sent where the specification says nothing of credentials."""
     credentials = Credentials()
     for scheme, value in _unnamed(auth):

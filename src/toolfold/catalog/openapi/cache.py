@@ -8,14 +8,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolfold.catalog.listing import write_whole
-from toolfold.catalog.openapi.model import Api, Body, Cursor, Encoding, Operation, Parameter, Scheme
+from toolfold.catalog.openapi.model import (
+    Api,
+    ApiOperation,
+    ApiParameter,
+    Body,
+    Cursor,
+    Encoding,
+    GraphQLField,
+    Scheme,
+)
 from toolfold.catalog.openapi.sources import SpecFiles, is_url
-from toolfold.catalog.shared_schemas import SharedSchemas, without_shared
-from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.tool import ListedTool, SharedSchemas, without_shared
+from toolfold.config.servers import ServerConfig
 from toolfold.jsontypes import JsonObject
 
 # Another number for every change of what is read out of a specification.
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _FRESH_S: Final = 3_600.0
 
 
@@ -27,11 +36,17 @@ class KeptApi:
     is_fresh: bool
 
 
+def kept_tools(server: ServerConfig, directory: Path) -> tuple[ListedTool, ...] | None:
+    """Return the operations of an API as they were last read; None if that is not kept."""
+    kept = ApiCache(directory, server).load()
+    return None if kept is None else kept.api.tools
+
+
 class ApiCache:
     """The API of one specification with one choice of variables."""
 
-    def __init__(self, directory: Path, spec: str, variables: tuple[tuple[str, str], ...]) -> None:
-        identity = json.dumps([spec, sorted(variables)])
+    def __init__(self, directory: Path, server: ServerConfig) -> None:
+        identity = json.dumps([server.transport, server.spec, sorted(server.variables)])
         digest = hashlib.sha256(identity.encode()).hexdigest()[:32]
         self._path = directory / "openapi" / f"{digest}.json"
 
@@ -116,14 +131,14 @@ def _restored_tool(stored: dict[str, Any], kept: dict[str, Any]) -> ListedTool:
     return ListedTool(**stored)
 
 
-class LazyOperations(dict[str, Operation]):
+class LazyOperations(dict[str, ApiOperation]):
     """Operations by name, each made when it is first called: most never are."""
 
     def __init__(self, stored: list[dict[str, Any]]) -> None:
         super().__init__()
         self._stored = {each["name"]: each for each in stored}
 
-    def __missing__(self, name: str) -> Operation:
+    def __missing__(self, name: str) -> ApiOperation:
         operation = self[name] = _operation(self._stored[name])
         return operation
 
@@ -134,17 +149,20 @@ class LazyOperations(dict[str, Operation]):
         return len(self._stored)
 
 
-def _operation(stored: dict[str, Any]) -> Operation:
+def _operation(stored: dict[str, Any]) -> ApiOperation:
     whole = dict(stored)
-    whole["parameters"] = tuple(Parameter(**each) for each in stored["parameters"])
+    whole["parameters"] = tuple(ApiParameter(**each) for each in stored["parameters"])
     if stored["body"] is not None:
         encodings = tuple((name, Encoding(**each)) for name, each in stored["body"]["encodings"])
         whole["body"] = Body(**_tuples(stored["body"] | {"encodings": encodings}))
     if stored["cursor"] is not None:
         whole["cursor"] = Cursor(**_tuples(stored["cursor"]))
+    if stored["graphql"] is not None:
+        arguments = tuple(map(tuple, stored["graphql"]["arguments"]))
+        whole["graphql"] = GraphQLField(**stored["graphql"] | {"arguments": arguments})
     if stored["security"] is not None:
         whole["security"] = tuple(map(tuple, stored["security"]))
-    return Operation(**_tuples(whole))
+    return ApiOperation(**_tuples(whole))
 
 
 def _tuples(stored: dict[str, Any]) -> dict[str, Any]:

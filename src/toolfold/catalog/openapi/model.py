@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from toolfold.catalog.tool import ListedTool
 from toolfold.jsontypes import JsonObject
+
+GRAPHQL: Final = "GraphQL"
+"""The version of an API whose specification is a GraphQL schema."""
 
 Place = Literal["path", "query", "header", "cookie"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class ApiParameter:
     """One value of a request outside of its body."""
 
     name: str
@@ -61,7 +64,22 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class GraphQLField:
+    """What an operation asks of a GraphQL server."""
+
+    kind: str
+    """`query` or `mutation`."""
+    name: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Their types, by name."""
+    selection: str = ""
+    """The fields that are returned where nobody says which."""
+    selector: str = ""
+    """The argument in which callers say which; "" where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiOperation:
     """One thing that can be asked of an API."""
 
     name: str
@@ -69,12 +87,13 @@ class Operation:
     path: str
     servers: tuple[str, ...] = ()
     """Where it is, if elsewhere than the rest: URLs with their variables filled in."""
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[ApiParameter, ...] = ()
     body: Body | None = None
     security: tuple[tuple[str, ...], ...] | None = None
     """The alternatives, each with all schemes that it needs; None for those of the API."""
     accept: str = "*/*"
     cursor: Cursor | None = None
+    graphql: GraphQLField | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +118,7 @@ class Api:
     version: str
     servers: tuple[str, ...]
     """Absolute or relative URLs, their variables filled in."""
-    operations: Mapping[str, Operation]
+    operations: Mapping[str, ApiOperation]
     """By name."""
     tools: tuple[ListedTool, ...]
     """The tool of each operation under the same name, and those that belong to none."""
@@ -110,3 +129,8 @@ class Api:
     sent: JsonObject
     answered: JsonObject
     """The schemas that tools share."""
+
+    @property
+    def protocol(self) -> str:
+        """What it speaks."""
+        return self.version if self.version == GRAPHQL else f"OpenAPI {self.version}"

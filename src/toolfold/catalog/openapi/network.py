@@ -69,8 +69,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             for each in found:
                 if not is_public(each):
                     raise AddressRefused(
-                        f"{host} is the address {each}, which is not public, so nothing was sent. "
-                        f'If that is meant, name it in the entry: "url": "http://{host}:{port}".'
+                        f"{host} is at {each}, a private address, so nothing was sent. To allow "
+                        f"it, add it with --url http://{host}:{port}, or write that as `url` into "
+                        "its entry."
                     )
         return found
 
@@ -93,6 +94,15 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     return all(each.is_global and not each.is_multicast for each in (ip, *_wrapped(ip)))
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is sure to be this machine or its network, as far as its name tells."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return not is_public(host)
 
 
 def _wrapped(ip: IPv4Address | IPv6Address) -> list[IPv4Address]:

@@ -3,22 +3,27 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from types import MappingProxyType
 from typing import Final, cast
 
+from toolfold.catalog.openapi.graphql import GraphQLSpec
 from toolfold.catalog.openapi.model import (
+    GRAPHQL,
     Api,
+    ApiOperation,
+    ApiParameter,
     Body,
     Encoding,
-    Operation,
-    Parameter,
+    GraphQLField,
     Place,
     Scheme,
 )
 from toolfold.catalog.openapi.pages import find_cursor, pages_tool
 from toolfold.catalog.openapi.schemas import BINARY, SchemaSet
 from toolfold.catalog.openapi.swagger import from_swagger
+from toolfold.catalog.sanitize import plain
 from toolfold.catalog.tool import ListedTool
 from toolfold.errors import ConfigError
 from toolfold.jsontypes import Json, JsonObject
@@ -56,6 +61,11 @@ _WHOLE: Final = frozenset(
 )
 
 
+def read_graphql(spec: GraphQLSpec) -> Api:
+    """Return the API that a GraphQL schema describes."""
+    return replace(_Reader(spec.document, "3.1.0", {}, spec.fields).read(), version=GRAPHQL)
+
+
 def read_api(document: Json, *, variables: Mapping[str, str]) -> Api:
     """Return the API that a specification describes, Swagger 2 or OpenAPI 3.
 
@@ -80,8 +90,16 @@ def read_api(document: Json, *, variables: Mapping[str, str]) -> Api:
 class _Reader:
     """Reads one specification."""
 
-    def __init__(self, root: JsonObject, version: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: JsonObject,
+        version: str,
+        variables: Mapping[str, str],
+        graphql: Mapping[str, GraphQLField] = MappingProxyType({}),
+    ) -> None:
+        """`graphql` says by path what operations ask of a GraphQL server."""
         self._root = root
+        self._graphql = graphql
         self._version = version
         self._variables = variables
         self._faults: list[str] = []
@@ -127,13 +145,13 @@ class _Reader:
                     left -= 1
                     yield _Found(path=path, method=method, item=item, operation=operation)
 
-    def _operation(self, found: "_Found", name: str) -> tuple[Operation, ListedTool]:
+    def _operation(self, found: "_Found", name: str) -> tuple[ApiOperation, ListedTool]:
         described = _Arguments(self._schemas)
         parameters = self._parameters(found, described)
         body = self._body(found.operation, described)
         output, accept = self._answer(found.operation, found.method)
         schema = described.schema(takes_others=body is not None and body.takes_others)
-        operation = Operation(
+        operation = ApiOperation(
             name=name,
             method=found.method.upper(),
             path=found.path,
@@ -143,10 +161,11 @@ class _Reader:
             security=_security(found.operation.get("security")),
             accept=accept,
             cursor=find_cursor(found.method, parameters, output, self._schemas.resolved_answer),
+            graphql=self._graphql.get(found.path),
         )
         return operation, _tool(operation, found, schema, output, self._schemas)
 
-    def _parameters(self, found: "_Found", described: "_Arguments") -> list[Parameter]:
+    def _parameters(self, found: "_Found", described: "_Arguments") -> list[ApiParameter]:
         declared: dict[tuple[str, str], JsonObject] = {}
         for each in (
             *_list(found.item.get("parameters")),
@@ -170,7 +189,7 @@ class _Reader:
 
     def _parameter(
         self, name: str, place: str, parameter: JsonObject, described: "_Arguments"
-    ) -> Parameter:
+    ) -> ApiParameter:
         media, schema = "", parameter.get("schema")
         content = _object(parameter.get("content"))
         if schema is None and content:
@@ -184,9 +203,11 @@ class _Reader:
                 _with_description(schema, parameter), "sent", described=True
             )
         converted = self._converted[id(parameter)]
+        if place == "path":
+            converted = _not_empty(converted)
         is_required = place == "path" or parameter.get("required") is True
         argument = described.add(name, converted, place=place, is_required=is_required)
-        return Parameter(
+        return ApiParameter(
             name=name,
             argument=argument,
             place=cast("Place", place),
@@ -388,7 +409,7 @@ class _Arguments:
 
 
 def _tool(
-    operation: Operation,
+    operation: ApiOperation,
     found: _Found,
     schema: JsonObject,
     output: JsonObject | None,
@@ -411,8 +432,8 @@ def _tool(
 def _description(found: _Found) -> str:
     texts = [found.operation.get("summary"), found.operation.get("description")]
     texts = texts if any(texts) else [found.item.get("summary"), found.item.get("description")]
-    plain = [_TAG.sub(" ", text) for text in texts if isinstance(text, str)]
-    said = [" ".join(text.split()) for text in plain if text.strip()]
+    untagged = [_TAG.sub(" ", plain(text)) for text in texts if isinstance(text, str)]
+    said = [" ".join(text.split()) for text in untagged if text.strip()]
     if len(said) == 2 and said[1].startswith(said[0].rstrip(".")):
         said = said[1:]
     if said and said[0][-1] not in ".!?:":
@@ -524,6 +545,14 @@ def _with_binary_fields(schema: Json, encodings: Mapping[str, Encoding]) -> Json
             name: dict(BINARY) if name in binary else each for name, each in properties.items()
         }
     }
+
+
+def _not_empty(converted: Json) -> Json:
+    """Return the schema of a value that is part of a path: an empty text would change the path."""
+    values = converted.get("enum") if isinstance(converted, dict) else None
+    if not isinstance(converted, dict) or not isinstance(values, list) or "" not in values:
+        return converted
+    return converted | {"enum": [each for each in values if each != ""] or values}
 
 
 def _with_description(schema: Json, holder: JsonObject) -> Json:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from toolfold.catalog.openapi.model import Cursor, Operation, Parameter
+from toolfold.catalog.openapi.model import ApiOperation, ApiParameter, Cursor
 from toolfold.catalog.tool import ListedTool
 from toolfold.jsontypes import Json, JsonObject
 
@@ -59,7 +59,7 @@ def pages_tool(taken: Iterable[str]) -> ListedTool:
 
 def find_cursor(
     method: str,
-    parameters: Iterable[Parameter],
+    parameters: Iterable[ApiParameter],
     output: JsonObject | None,
     resolved: Callable[[Json], Json],
 ) -> Cursor | None:
@@ -99,7 +99,7 @@ def next_link(header: str) -> str | None:
 
 
 def next_arguments(
-    operation: Operation, arguments: JsonObject, value: Json, link: str | None
+    operation: ApiOperation, arguments: JsonObject, value: Json, link: str | None
 ) -> JsonObject | None:
     """Return the arguments that ask for the page after `value`; None if it was the last.
 

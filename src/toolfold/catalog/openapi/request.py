@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from toolfold.catalog.openapi.model import Body, Encoding, Operation, Parameter
+from toolfold.catalog.openapi.graphql import request_content
+from toolfold.catalog.openapi.model import ApiOperation, ApiParameter, Body, Encoding
 from toolfold.catalog.openapi.styles import in_header, in_path, plain, query_pairs, quoted
 from toolfold.errors import BadCall
 from toolfold.jsontypes import Json, JsonObject
@@ -32,13 +33,19 @@ class ApiRequest:
     content: bytes | None
 
 
-def make_request(operation: Operation, arguments: JsonObject) -> ApiRequest:
+def make_request(operation: ApiOperation, arguments: JsonObject) -> ApiRequest:
     """Return the request that `arguments` ask for.
 
     Raises:
         BadCall: A value cannot be sent where it belongs, or the body is missing.
     """
     headers = [("accept", operation.accept)]
+    if operation.graphql is not None:
+        given = _body_value(operation, operation.body, arguments) if operation.body else []
+        asked = given[0] if given and isinstance(given[0], dict) else {}
+        headers.append(("content-type", "application/json"))
+        content = request_content(operation.graphql, asked)
+        return ApiRequest(method="POST", target="", headers=tuple(headers), content=content)
     target = _target(operation, arguments)
     for parameter in _given(operation, arguments, "header"):
         value = _written(parameter, arguments) or in_header(
@@ -48,15 +55,13 @@ def make_request(operation: Operation, arguments: JsonObject) -> ApiRequest:
     cookies = "; ".join(f"{name}={value}" for name, value in _pairs(operation, arguments, "cookie"))
     if cookies:
         headers.append(("cookie", cookies))
-    content, media = _content(operation, arguments)
+    body, media = _content(operation, arguments)
     if media:
         headers.append(("content-type", media))
-    return ApiRequest(
-        method=operation.method, target=target, headers=tuple(headers), content=content
-    )
+    return ApiRequest(method=operation.method, target=target, headers=tuple(headers), content=body)
 
 
-def _target(operation: Operation, arguments: JsonObject) -> str:
+def _target(operation: ApiOperation, arguments: JsonObject) -> str:
     path, _, fixed = operation.path.partition("#")[0].partition("?")
     by_name = {each.name: each for each in operation.parameters if each.place == "path"}
 
@@ -86,13 +91,13 @@ def _target(operation: Operation, arguments: JsonObject) -> str:
     return f"{whole}?{'&'.join(query)}" if query else whole
 
 
-def _given(operation: Operation, arguments: JsonObject, place: str) -> Iterator[Parameter]:
+def _given(operation: ApiOperation, arguments: JsonObject, place: str) -> Iterator[ApiParameter]:
     for parameter in operation.parameters:
         if parameter.place == place and parameter.argument in arguments:
             yield parameter
 
 
-def _pairs(operation: Operation, arguments: JsonObject, place: str) -> Iterator[tuple[str, str]]:
+def _pairs(operation: ApiOperation, arguments: JsonObject, place: str) -> Iterator[tuple[str, str]]:
     for parameter in _given(operation, arguments, place):
         value = arguments[parameter.argument]
         if parameter.media:
@@ -107,7 +112,7 @@ def _pairs(operation: Operation, arguments: JsonObject, place: str) -> Iterator[
         )
 
 
-def _written(parameter: Parameter, arguments: JsonObject) -> str:
+def _written(parameter: ApiParameter, arguments: JsonObject) -> str:
     """Return a value that is written as content of some kind; "" where it goes by its style."""
     if not parameter.media:
         return ""
@@ -124,7 +129,7 @@ def _header(value: str, argument: str) -> str:
     return value.strip().encode("utf-8", "replace").decode("latin-1")
 
 
-def _content(operation: Operation, arguments: JsonObject) -> tuple[bytes | None, str]:
+def _content(operation: ApiOperation, arguments: JsonObject) -> tuple[bytes | None, str]:
     body = operation.body
     if body is None:
         return None, ""
@@ -146,7 +151,7 @@ def _content(operation: Operation, arguments: JsonObject) -> tuple[bytes | None,
     return _bytes(value, body.argument), media
 
 
-def _body_value(operation: Operation, body: Body, arguments: JsonObject) -> list[Json]:
+def _body_value(operation: ApiOperation, body: Body, arguments: JsonObject) -> list[Json]:
     """Return what the body says; nothing where no argument is about it."""
     if body.argument:
         return [arguments[body.argument]] if body.argument in arguments else []

@@ -11,7 +11,8 @@ from itertools import chain, count
 from typing import Any, Final, Literal
 
 from toolfold.catalog.binding import resolve
-from toolfold.catalog.shared_schemas import SharedSchemas
+from toolfold.catalog.sanitize import plain
+from toolfold.catalog.tool import SharedSchemas
 from toolfold.jsontypes import Json, JsonObject
 
 Direction = Literal["sent", "answered"]
@@ -153,7 +154,7 @@ class _Conversion:
             target = self._schemas.resolved(schema)
             text = target.get("description") if isinstance(target, dict) else None
         if isinstance(text, str) and text.strip():
-            converted["description"] = " ".join(text.split())[:_MAX_DESCRIPTION_CHARS]
+            converted["description"] = " ".join(plain(text).split())[:_MAX_DESCRIPTION_CHARS]
         default = schema.get("default")
         if isinstance(default, str | int | float):
             converted["default"] = default

@@ -1,7 +1,7 @@
 """Where a specification is read from, and the parts of it that stand in other documents."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,8 +11,10 @@ import anyio
 import anyio.to_thread
 import httpx2
 
+from toolfold.catalog.openapi.auth import default_credentials
 from toolfold.catalog.openapi.network import GuardedTransport, Resolve, host_and_port, origin_of
 from toolfold.catalog.openapi.text import MAX_BYTES, parse_text
+from toolfold.catalog.secrets import FilledServer
 from toolfold.errors import ConfigError, ToolFailed
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.storage.files import read_file
@@ -169,11 +171,50 @@ async def _fetch_same(client: httpx2.AsyncClient, files: SpecFiles, location: st
     return content
 
 
-async def _fetch(client: httpx2.AsyncClient, url: str) -> tuple[bytes, str]:
+async def ask_schema(
+    filled: FilledServer,
+    question: bytes,
+    *,
+    auth: httpx2.Auth | None = None,
+    resolve: Resolve | None = None,
+) -> SpecFiles:
+    """Return what a GraphQL server says of itself, without its secrets.
+
+    Raises:
+        ConfigError: It does not; the message does not name it.
+    """
+    server = filled.config
+    transport = GuardedTransport({host_and_port(server.spec)}, resolve=resolve)
+    proof = default_credentials(dict(server.auth)).headers
+    headers = [("content-type", "application/json"), *proof, *server.headers]
+    async with httpx2.AsyncClient(
+        transport=transport, timeout=_FETCH_TIMEOUT_S, auth=auth
+    ) as client:
+        content, location = await _fetch(client, server.spec, headers, question)
+    if filled.redactor is not None:
+        content = filled.redactor.content(content)
+    return SpecFiles(location=location, contents={location: content})
+
+
+async def read_schema_file(spec: str) -> SpecFiles:
+    """Read a schema from a file; raises as `read_spec`."""
+    location = _resolved(spec)
+    return SpecFiles(location=location, contents={location: await _read_below(location, location)})
+
+
+async def _fetch(
+    client: httpx2.AsyncClient,
+    url: str,
+    headers: Sequence[tuple[str, str]] = (),
+    content: bytes | None = None,
+) -> tuple[bytes, str]:
+    """Get what is at a URL; with `content` ask there, and nowhere that it leads to."""
+    method = "GET" if content is None else "POST"
+    wanted = [("accept", "*/*"), *headers]
     for _ in range(_MAX_REDIRECTS):
         try:
-            async with client.stream("GET", url, headers={"accept": "*/*"}) as response:
-                if response.is_redirect:
+            async with client.stream(method, url, headers=wanted, content=content) as response:
+                if response.is_redirect and content is None:
                     url = urljoin(url, response.headers.get("location", ""))
                     if urlsplit(url).scheme not in {"http", "https"}:
                         raise ConfigError("it leads to what is no web address")

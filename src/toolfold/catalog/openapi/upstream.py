@@ -4,7 +4,6 @@ import hashlib
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -14,25 +13,30 @@ import anyio
 import httpx2
 import mcp_types as types
 
-from toolfold.catalog.call_slots import CallSlots
-from toolfold.catalog.large import LargeParts, MessageSizes
-from toolfold.catalog.observed_shapes import ObservedShapes
-from toolfold.catalog.offers import Offers
-from toolfold.catalog.openapi.answers import TooLong, read_result
+from toolfold.catalog.large import MessageSizes, TooLong
+from toolfold.catalog.openapi.answers import failed_with, read_result, result_of
 from toolfold.catalog.openapi.auth import credentials_for, wanted_schemes
 from toolfold.catalog.openapi.cache import ApiCache
+from toolfold.catalog.openapi.graphql import unwrapped
 from toolfold.catalog.openapi.load import load_api
-from toolfold.catalog.openapi.model import Api, Operation
+from toolfold.catalog.openapi.model import Api, ApiOperation, GraphQLField
 from toolfold.catalog.openapi.network import GuardedTransport, Resolve, host_and_port, origin_of
 from toolfold.catalog.openapi.pages import items_of, next_arguments, next_link
 from toolfold.catalog.openapi.request import ApiRequest, make_request
-from toolfold.catalog.openapi.sources import is_url
+from toolfold.catalog.openapi.sources import SpecFiles, ask_schema, is_url
+from toolfold.catalog.pace import CallPace
 from toolfold.catalog.questions import Elicitor
+from toolfold.catalog.secrets import ServerSecrets
 from toolfold.catalog.tool import ListedTool
+from toolfold.catalog.tools_only import ToolsOnly
 from toolfold.catalog.transport import retry_after_s
 from toolfold.catalog.upstream import OnWait
-from toolfold.catalog.upstream_request import AnswerT, UpstreamRequest
-from toolfold.config.servers import ServerConfig, config_hash
+from toolfold.catalog.upstream_request import (
+    AnswerT,
+    CallListener,
+    UpstreamRequest,
+)
+from toolfold.config.servers import ServerConfig
 from toolfold.errors import (
     ConfigError,
     ToolFailed,
@@ -43,6 +47,7 @@ from toolfold.jsontypes import Json, JsonObject
 
 _ATTEMPTS: Final = 4
 _MAX_REDIRECTS: Final = 5
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"})
 _OVERLOADED: Final = frozenset({429, 503})
 _REMEMBERED: Final = 64  # answers whose next page is known
 _MAX_PAGES: Final = 1_000
@@ -51,15 +56,13 @@ _RETRY_LOAD_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    operation: Operation
+    operation: ApiOperation
     arguments: JsonObject
     link: str | None
 
 
-class ApiUpstream:
+class ApiUpstream(ToolsOnly):
     """An API that a specification describes."""
-
-    cover_words: Callable[[str], str] = staticmethod(str)
 
     def __init__(
         self,
@@ -67,34 +70,21 @@ class ApiUpstream:
         *,
         cache_directory: Path,
         sizes: MessageSizes,
+        secrets: ServerSecrets,
         auth: httpx2.Auth | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        self.config = config
-        self.listeners: list[Callable[[], None]] = []
-        self.on_connected: Callable[[], None] = lambda: None
-        self.fault: str | None = None
-        self.protocol: str | None = None
-        digest = config_hash(config)
-        self.shapes = ObservedShapes(cache_directory / "shapes" / f"{digest[:32]}.json")
-        self.parts = LargeParts(sizes)
-        self._cache = ApiCache(cache_directory, config.spec, config.variables)
+        super().__init__(config, cache_directory=cache_directory, sizes=sizes, secrets=secrets)
+        self._cache = ApiCache(cache_directory, config)
         self._api: Api | None = None
         self._loading = anyio.Lock()
         self._retry_at = 0.0
-        self._busy_until = self._next_slot = 0.0
-        self._turns = CallSlots(
-            concurrency=config.concurrency, serialize_writes=config.serialize_writes
-        )
+        self._busy_until = 0.0
+        self._pace = CallPace(config.name, config.rate_per_s)
         self._auth = auth
         self._resolve = resolve
-        self._client = self._new_client()
+        self._client: httpx2.AsyncClient | None = None
         self._pages: OrderedDict[str, _Page] = OrderedDict()
-
-    @property
-    def name(self) -> str:
-        """The API's name in the configuration."""
-        return self.config.name
 
     @property
     def state(self) -> str:
@@ -106,27 +96,16 @@ class ApiUpstream:
         """Its operations; None while its specification is not read."""
         return None if self._api is None else self._api.tools
 
-    @property
-    def known_offers(self) -> Offers | None:
-        """Nothing beside tools."""
-        return Offers()
-
-    @property
-    def is_learning(self) -> bool:
-        """Never: there is nothing beside tools to learn of."""
-        return False
-
-    async def offers(self) -> Offers:
-        """Return what an API offers beside operations: nothing."""
-        return Offers()
-
     async def tools(self, *, fresh: bool = False) -> tuple[ListedTool, ...]:
         """Return its operations, reading the specification if it is not known.
 
         Raises:
             UpstreamUnavailable: The specification cannot be used.
         """
-        return (await self._loaded(fresh=fresh)).tools
+        api = await self._loaded(fresh=fresh)
+        if fresh:
+            await self._look_for_secrets()
+        return api.tools
 
     async def run(
         self,
@@ -134,6 +113,7 @@ class ApiUpstream:
         *,
         on_wait: OnWait = lambda _why, _seconds: None,
         ask: Elicitor | None = None,  # noqa: ARG002  # APIs ask nothing
+        listener: CallListener | None = None,  # noqa: ARG002  # and say nothing meanwhile
     ) -> AnswerT:
         """Make the request of a call and return the answer, whatever it says.
 
@@ -159,22 +139,31 @@ class ApiUpstream:
                 result = await self._follow(api, arguments, on_wait=on_wait)
         return cast("AnswerT", result)
 
+    def restart(self) -> None:
+        """See `Upstream`: the specification is read again, and secrets are."""
+        self._api = None
+        self._forget_secrets()
+
     async def serve(self) -> None:
         """Hold connections until cancelled."""
         try:
             await anyio.sleep_forever()
         finally:
             with anyio.CancelScope(shield=True):
-                await self._client.aclose()
+                if self._client is not None:
+                    await self._client.aclose()
 
-    def _new_client(self) -> httpx2.AsyncClient:
-        named = {host_and_port(url) for url in (self.config.url, self.config.spec) if is_url(url)}
-        return httpx2.AsyncClient(
+    def _client_for(self, server: ServerConfig) -> httpx2.AsyncClient:
+        if self._client is not None:
+            return self._client
+        named = {host_and_port(url) for url in (server.url, server.spec) if is_url(url)}
+        self._client = httpx2.AsyncClient(
             transport=GuardedTransport(named, resolve=self._resolve),
             timeout=httpx2.Timeout(self.config.timeout_s, connect=30.0),
             follow_redirects=False,
             auth=self._auth,
         )
+        return self._client
 
     async def _loaded(self, *, fresh: bool = False) -> Api:
         if self._api is not None and not fresh:
@@ -185,17 +174,24 @@ class ApiUpstream:
             if self.fault and time.monotonic() < self._retry_at:
                 raise self._unavailable()
             try:
-                api = await load_api(self.config, self._cache, fresh=fresh, resolve=self._resolve)
+                api = await load_api(
+                    self.config, self._cache, fresh=fresh, resolve=self._resolve, ask=self._ask
+                )
             except ConfigError as error:
                 self.fault = f"its specification {error}"
                 self._retry_at = time.monotonic() + _RETRY_LOAD_S
+                self._forget_secrets()  # a GraphQL server may have refused the one it was given
                 raise self._unavailable() from error
             self._take(api)
         return api
 
+    async def _ask(self, question: bytes) -> SpecFiles:
+        server = await self._filled()
+        return await ask_schema(server, question, auth=self._auth, resolve=self._resolve)
+
     def _take(self, api: Api) -> None:
         self.fault = None
-        self.protocol = f"OpenAPI {api.version}"
+        self.protocol = api.protocol
         is_new = self._api is None or api.tools != self._api.tools
         self._api = api
         if is_new:
@@ -206,18 +202,19 @@ class ApiUpstream:
         return UpstreamUnavailable(f"The API {self.name!r} cannot be used: {self.fault}")
 
     async def _call(
-        self, api: Api, operation: Operation, arguments: JsonObject, *, on_wait: OnWait
+        self, api: Api, operation: ApiOperation, arguments: JsonObject, *, on_wait: OnWait
     ) -> types.CallToolResult:
         request = make_request(operation, arguments)
-        url = self._base(api, operation) + request.target
-        credentials = credentials_for(api, operation, dict(self.config.auth))
+        server = (await self._filled()).config
+        url = self._base(api, operation, server.url) + request.target
+        credentials = credentials_for(api, operation, dict(server.auth))
         if credentials.query:
             query = "&".join(f"{name}={value}" for name, value in credentials.query)
             url += f"{'&' if '?' in url else '?'}{query}"
-        headers = [*request.headers, *credentials.headers, *self.config.headers]
-        may_repeat = operation.method in {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"}
+        headers = [*request.headers, *credentials.headers, *server.headers]
+        may_repeat = operation.method in _REPEATABLE
         for attempt in range(_ATTEMPTS):
-            await self._pace(on_wait)
+            await self._pace.wait(on_wait, busy_until=self._busy_until)
             try:
                 return await self._send(operation, arguments, url, headers, request)
             except _Overloaded as error:
@@ -231,7 +228,7 @@ class ApiUpstream:
 
     async def _send(
         self,
-        operation: Operation,
+        operation: ApiOperation,
         arguments: JsonObject,
         url: str,
         headers: list[tuple[str, str]],
@@ -253,21 +250,22 @@ class ApiUpstream:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             words = self.cover_words(str(error) or type(error).__name__)
             raise UpstreamUnavailable(
-                f"The API {self.name!r} cannot be reached at {_shown(url)}: {words}"
+                self._covered(f"The API {self.name!r} cannot be reached at {_shown(url)}: {words}")
             ) from error
 
     async def _exchange(
         self,
-        operation: Operation,
+        operation: ApiOperation,
         arguments: JsonObject,
         url: str,
         headers: list[tuple[str, str]],
         request: ApiRequest,
     ) -> types.CallToolResult:
         method, content = request.method, request.content
+        client = self._client_for((await self._filled()).config)
         for _ in range(_MAX_REDIRECTS):
-            outgoing = self._client.build_request(method, url, headers=headers, content=content)
-            response = await self._client.send(outgoing, stream=True)
+            outgoing = client.build_request(method, url, headers=headers, content=content)
+            response = await client.send(outgoing, stream=True)
             try:
                 if response.is_redirect:
                     url, method = self._redirected(url, method, response, operation)
@@ -279,14 +277,15 @@ class ApiUpstream:
         raise ToolFailed(f"{self.name}: {operation.name} was redirected too often.")
 
     def _redirected(
-        self, url: str, method: str, response: httpx2.Response, operation: Operation
+        self, url: str, method: str, response: httpx2.Response, operation: ApiOperation
     ) -> tuple[str, str]:
         """Return where a request goes on: nowhere but at the same server."""
         target = urljoin(url, response.headers.get("location", ""))
         if origin_of(target) != origin_of(url):
             raise ToolFailed(
-                f"{self.name}: {operation.name} answered with a redirect to {_shown(target)}, "
-                "which is not a server of this API. It was not followed."
+                f"{self.name}: {operation.name} answered with a redirect to "
+                f"{self._covered(_shown(target))}, which is not a server of this API. It was not "
+                "followed."
             )
         is_changed = response.status_code == 303 or (
             response.status_code in {301, 302} and method == "POST"
@@ -294,51 +293,45 @@ class ApiUpstream:
         return target, "GET" if is_changed and method != "HEAD" else method
 
     async def _read(
-        self, operation: Operation, arguments: JsonObject, response: httpx2.Response
+        self, operation: ApiOperation, arguments: JsonObject, response: httpx2.Response
     ) -> types.CallToolResult:
         if response.status_code in _OVERLOADED:
             wait = retry_after_s(response.headers.get("retry-after"), time.time())
             self._busy_until = max(self._busy_until, time.monotonic() + wait)
             raise _Overloaded(response.status_code)
-        result = await read_result(response, self.parts, is_head=operation.method == "HEAD")
+        result = await read_result(
+            response, self.parts, is_head=operation.method == "HEAD", redactor=self._redactor
+        )
         if result.is_error:
             return self._explained(operation, response.status_code, result)
+        if operation.graphql is not None:
+            return _unwrapped(operation.graphql, result)
         if operation.method == "GET":
             self._remember(operation, arguments, response, result)
         return result
 
     def _explained(
-        self, operation: Operation, status: int, result: types.CallToolResult
+        self, operation: ApiOperation, status: int, result: types.CallToolResult
     ) -> types.CallToolResult:
         """Say what to do about a refusal, where that is clear."""
         if status != 401 or self._api is None:
             return result
+        self._forget_secrets()  # what a command or a file gives may be another one by now
         wanted = wanted_schemes(self._api, operation)
         hint = f"Set `auth` of {self.name!r}" + (f" for {' or '.join(wanted)}" if wanted else "")
         text = types.TextContent(type="text", text=f"{hint}, or run `toolfold login {self.name}`.")
         return result.model_copy(update={"content": [*result.content, text]})
 
-    async def _pace(self, on_wait: OnWait) -> None:
-        """Wait as long as the API, or the configured rate, asks for."""
-        if (busy_s := self._busy_until - time.monotonic()) > 0:
-            on_wait(f"{self.name} asked to wait", busy_s)
-            await anyio.sleep(busy_s)
-        if self.config.rate_per_s:
-            now = time.monotonic()
-            slot = max(self._next_slot, now)
-            self._next_slot = slot + 1 / self.config.rate_per_s
-            if slot > now:
-                on_wait(f"{self.name} is limited to {self.config.rate_per_s:g}/s", slot - now)
-                await anyio.sleep(slot - now)
-
-    def _base(self, api: Api, operation: Operation) -> str:
-        """Return the server of an operation.
+    def _base(self, api: Api, operation: ApiOperation, own_url: str) -> str:
+        """Return the server of an operation; that of the entry, where it names one.
 
         Raises:
             ToolFailed: There is none, or it is none that requests can be sent to.
         """
-        if self.config.url:
-            return self.config.url.rstrip("/")
+        if operation.graphql is not None and is_url(own_url or self.config.spec):
+            return own_url or self.config.spec  # all of it is one address
+        if own_url:
+            return own_url.rstrip("/")
         for server in (*operation.servers, *api.servers, *(() if api.servers else ("/",))):
             url = str(urljoin(self.config.spec, server)) if is_url(self.config.spec) else server
             parts = urlsplit(url)
@@ -351,7 +344,7 @@ class ApiUpstream:
 
     def _remember(
         self,
-        operation: Operation,
+        operation: ApiOperation,
         arguments: JsonObject,
         response: httpx2.Response,
         result: types.CallToolResult,
@@ -399,6 +392,15 @@ class _Overloaded(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(str(status))
         self.status = status
+
+
+def _unwrapped(field: GraphQLField, result: types.CallToolResult) -> types.CallToolResult:
+    """Return what the one field that was asked for holds; whole where that is kept in a file."""
+    found = unwrapped(field, result)
+    if found is None:
+        return result
+    is_answered, value = found
+    return result_of(value) if is_answered else failed_with(str(value))
 
 
 def _parsed(text: str) -> Json:

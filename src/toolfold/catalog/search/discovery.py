@@ -7,9 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from toolfold.catalog.names import words
-from toolfold.catalog.search.lexical import WordIndex, index_words
-from toolfold.catalog.search.query import intent
-from toolfold.catalog.search.stored import StoredTerms, StoredTools, postings_to_text, tool_to_text
+from toolfold.catalog.search.lexical import (
+    StoredTerms,
+    StoredTools,
+    WordIndex,
+    index_words,
+    intent,
+    postings_to_text,
+    tool_to_text,
+)
 from toolfold.catalog.tool import Tool
 from toolfold.errors import StoreError
 from toolfold.jsontypes import Json, JsonObject

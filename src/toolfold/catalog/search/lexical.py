@@ -1,17 +1,78 @@
-"""Score tools by the words they share with a query: BM25 over weighted fields."""
+"""Score tools by the words they share with a query: BM25 over weighted fields, kept on disk."""
 
+import json
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import TypeAlias, overload
 
 from toolfold.catalog.names import words
-from toolfold.catalog.search.stored import Postings
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.jsontypes import Json
+
+Postings: TypeAlias = tuple[list[int], list[int]]
+
+
+class StoredTools(Sequence[Tool]):
+    """The tools that `tool_to_text` wrote, each read when it is asked for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._read: dict[int, Tool] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @overload
+    def __getitem__(self, place: int) -> Tool: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Tool]: ...
+    def __getitem__(self, place: int | slice) -> Tool | Sequence[Tool]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        place = range(len(self._texts))[place]
+        if place not in self._read:
+            self._read[place] = _tool_from_text(self._texts[place])
+        return self._read[place]
+
+
+class StoredTerms(Mapping[str, Postings]):
+    """The postings of terms, each read when it is asked for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __getitem__(self, term: str) -> Postings:
+        numbers, scores = self._texts[term].split(";")
+        return [*map(int, numbers.split())], [*map(int, scores.split())]
+
+
+def postings_to_text(postings: Postings) -> str:
+    """Write the postings of a term for `StoredTerms`."""
+    return ";".join(" ".join(map(str, column)) for column in postings)
+
+
+def tool_to_text(tool: Tool) -> str:
+    """Write a tool for `StoredTools`."""
+    listed = {field.name: getattr(tool.listed, field.name) for field in fields(ListedTool)}
+    stored = {"server": tool.server, "module": tool.module, "function": tool.function}
+    return json.dumps({**stored, "listed": listed}, separators=(",", ":"))
+
+
+def _tool_from_text(text: str) -> Tool:
+    stored = json.loads(text)
+    return Tool(**{**stored, "listed": ListedTool(**stored["listed"])})
+
 
 # BM25: how soon repeating a word stops to count, and how much long texts are held back.
 _SATURATION = 0.9
@@ -232,3 +293,81 @@ _CANONICAL = {
     for line in _SYNONYMS.strip().splitlines()
     for word in line.split()
 }
+
+
+_MAX_CHARS = 2_000
+_MAX_STEPS = 6
+_MIN_STEP_WORDS = 3
+
+_KINDS = {
+    "csv": "CSV file",
+    "doc": "Word document",
+    "docx": "Word document",
+    "gif": "image file",
+    "html": "HTML file",
+    "jpeg": "image file",
+    "jpg": "image file",
+    "json": "JSON file",
+    "md": "Markdown file",
+    "mp3": "audio file",
+    "mp4": "video file",
+    "pdf": "PDF file",
+    "png": "image file",
+    "ppt": "PowerPoint presentation",
+    "pptx": "PowerPoint presentation",
+    "py": "Python file",
+    "svg": "image file",
+    "txt": "text file",
+    "wav": "audio file",
+    "xls": "Excel spreadsheet",
+    "xlsx": "Excel spreadsheet",
+    "xml": "XML file",
+    "yaml": "YAML file",
+    "yml": "YAML file",
+    "zip": "ZIP archive",
+}
+
+_ADDRESS = re.compile(
+    r"""https?://(?:www\.)?(?P<host>[\w-]+(?:\.[\w-]+)*)[^\s,;)\]>"'`]*(?<![.!?])"""
+)
+_PATH = re.compile(
+    r"(?<![\w:/\\.-])(?:"
+    r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.-]+){2,}(?<!\.)[/\\]?"  # two segments or more
+    rf"|(?:~|\.{{1,2}})?[/\\]?[\w-][\w.-]*\.(?:{'|'.join(_KINDS)})\b"  # or an ending we know
+    r")"
+)
+# Encoded data, not words: no word of any use is that long.
+_BLOB = re.compile(r"\S{60,}")
+_STEP_END = re.compile(r"[.;:!?](?=\s|$)|\n|,(?=\s)|\b(?:and|then)\b", re.IGNORECASE)
+
+
+def intent(query: str) -> str:
+    """Return `query` with its data taken out, so that it says what is wanted.
+
+    `save it to /home/ada/talk.pptx` becomes `save it to PowerPoint presentation`: how somebody
+    named a file says nothing about the tool, what the file is does. Of an address the host stays.
+    A query that is nothing but data stays as it is.
+    """
+    text = _ADDRESS.sub(_kind_of_address, query[:_MAX_CHARS])
+    text = _BLOB.sub(" ", _PATH.sub(_kind_of_path, text))
+    return text.strip() or query[:_MAX_CHARS].strip()
+
+
+def steps(text: str) -> list[str]:
+    """Return the parts of a task, at most six; none if it is all one part.
+
+    They end with a sentence, at a comma, `and` or `then`. What has under three words is no step.
+    """
+    parts = [part.strip() for part in _STEP_END.split(text)]
+    found = [part for part in parts if len(part.split()) >= _MIN_STEP_WORDS]
+    return found[:_MAX_STEPS] if len(found) > 1 else []
+
+
+def _kind_of_address(found: re.Match[str]) -> str:
+    labels = found["host"].split(".")
+    return f"{' '.join(labels[:-1] or labels)} web page"
+
+
+def _kind_of_path(found: re.Match[str]) -> str:
+    name = re.split(r"[/\\]", found[0])[-1]
+    return _KINDS.get(name.rpartition(".")[2].lower(), "file") if "." in name else "folder"

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.names import words
-from toolfold.catalog.search.lexical import notes_of, server_label
-from toolfold.catalog.search.query import steps
+from toolfold.catalog.search.lexical import notes_of, server_label, steps
 from toolfold.catalog.tool import Tool
 
 Vectors: TypeAlias = NDArray[np.float32]

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toolfold.config.config import Config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of, config_of_run
-from toolfold.entrypoints.screen import Cell, count, print_json, print_line
-from toolfold.errors import ConfigError
+from toolfold.entrypoints.screen import Cell, print_json, print_line, tell
+from toolfold.errors import ConfigError, count, shown
 from toolfold.execution.report import RunReport
 from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
 from toolfold.execution.trust.approvals import (
@@ -68,16 +67,19 @@ def reject(arguments: Namespace) -> int:
     config = config_of(arguments)
     approvals = approvals_of(config)
     approval = approvals.find(arguments.run)
-    _describe(approval)
-    approvals.decide(approval.id, "rejected", most=0, by="a terminal")
-    _write_down(config, approval, "rejected")
-    print(f"Rejected. {approval.tool} is not called; the model is told so.")
+    if not arguments.json:
+        _describe(approval)
+    by = "a terminal" if sys.stdin.isatty() else "a command without a terminal"
+    approvals.decide(approval.id, "rejected", most=0, by=by)
+    _write_down(config, approval, "rejected", by)
+    sentence = f"Rejected: {approval.tool} was not called."
+    tell(arguments, sentence, run=approval.attempt, tool=approval.tool)
     return 0
 
 
-def _write_down(config: Config, approval: Approval, action: DecidedAction) -> None:
+def _write_down(config: Config, approval: Approval, action: DecidedAction, by: str) -> None:
     """Have the journal say what was decided, and by whom."""
-    journal_of(config).decide(approval.attempt, decided(approval, action, by="a terminal"))
+    journal_of(config).decide(approval.attempt, decided(approval, action, by=by))
 
 
 def _list(arguments: Namespace, approvals: Approvals) -> int:
@@ -109,7 +111,7 @@ def _is_sure(question: str) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigError(
-            "Only a person at a terminal can approve: run this in one. An agent must not decide "
-            "for its user."
+            "Only a person at a terminal can approve: type this command in one. An agent must not "
+            "decide for its user."
         )
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}

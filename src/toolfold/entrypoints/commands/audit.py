@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.times import parse_since
-from toolfold.entrypoints.screen import count, print_json
+from toolfold.entrypoints.screen import print_json
 from toolfold.entrypoints.terminal import absolute
-from toolfold.errors import NotFound
+from toolfold.errors import NotFound, count, shown
 from toolfold.journal.audit.verify import AuditFault, Verified
 from toolfold.journal.audit_check import check_log
 from toolfold.journal.reader import JournalReader, read_journal
-from toolfold.memory.transfer.files import NewFile
+from toolfold.memory.transfer.items import NewFile
 
 _ACCEPT = (
     "If you know why its end is missing (the power failed), `toolfold runs verify --accept` "
@@ -72,7 +71,7 @@ def export(arguments: Namespace) -> int:
     path = _journal()
 
     def written(journal: JournalReader) -> int:
-        return _write(journal.audit_lines(since=since), arguments.out)
+        return _write(journal.audit_lines(since=since), arguments)
 
     status = read_journal(path, written)
     if status is None:
@@ -80,7 +79,8 @@ def export(arguments: Namespace) -> int:
     return status
 
 
-def _write(exported: Iterator[str], out: str | None) -> int:
+def _write(exported: Iterator[str], arguments: Namespace) -> int:
+    out = arguments.out
     if out in (None, "-"):
         for line in exported:
             sys.stdout.buffer.write(line.encode() + b"\n")
@@ -93,7 +93,11 @@ def _write(exported: Iterator[str], out: str | None) -> int:
         file.finish()
     finally:
         file.discard()
-    print(f"{count(file.lines - 1, 'entry', 'entries')} written to {out}.", file=sys.stderr)
+    written = file.lines - 1
+    if arguments.json:
+        print_json({"file": out, "entries": written})
+    else:
+        print(f"{count(written, 'entry', 'entries')} written to {out}.", file=sys.stderr)
     return 0
 
 

@@ -31,7 +31,7 @@ _ZSH: Final = """\
 _toolfold() {
     local line word files
     local -a found
-    for line in ${(f)"$(toolfold complete ${words[2,CURRENT]} 2>/dev/null)"}; do
+    for line in ${(f)"$(toolfold complete "${(@)words[2,CURRENT]}" 2>/dev/null)"}; do
         if [[ "$line" == ":files" ]]; then
             files=1
             continue

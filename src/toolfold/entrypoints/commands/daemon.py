@@ -1,6 +1,5 @@
 """`toolfold status`, `stop` and `logs`, and the hidden `daemon`."""
 
-import json
 import os
 import re
 import secrets
@@ -15,10 +14,12 @@ from typing import Any, Final
 from toolfold.config.paths import Directories
 from toolfold.config.processes import is_alive_since
 from toolfold.entrypoints.parser import unknown
-from toolfold.errors import ConfigError, NotFound
+from toolfold.entrypoints.screen import print_json, tell
+from toolfold.errors import ConfigError, NotFound, count
 from toolfold.relay.daemon import DaemonHandle, take_lock
 from toolfold.relay.paths import NoUsableDirectory
 from toolfold.relay.wire import decode, encode
+from toolfold.storage.files import CRASH
 
 _ANSWER_S: Final = 10.0
 _POLL_S: Final = 0.05
@@ -44,7 +45,7 @@ def status(arguments: Namespace) -> int:
     reach = find_daemon()
     answer = ask_daemon(reach, "status")
     if arguments.json:
-        print(json.dumps(answer, indent=2))
+        print_json({"running": answer is not None, **(answer or {})})
     elif answer is None:
         print("The daemon is not running. It starts when a client needs it.")
     else:
@@ -54,28 +55,50 @@ def status(arguments: Namespace) -> int:
 
 def stop(arguments: Namespace) -> int:
     """End the daemon once nobody waits for an answer, or at once."""
+    was_running = end_daemon(now=arguments.now)
+    sentence = "The daemon has ended." if was_running else "The daemon is not running."
+    tell(arguments, sentence, was_running=was_running)
+    return 0
+
+
+def end_daemon(*, now: bool) -> bool:
+    """End the daemon, and wait until its process is gone; return whether there was one.
+
+    Raises:
+        ConfigError: It does not end.
+    """
     reach = find_daemon()
-    answer = ask_daemon(reach, "stop", now=arguments.now)
+    answer = ask_daemon(reach, "stop", now=now)
     if answer is None and reach.is_locked():  # it is just being started
         _until(lambda: ask_daemon(reach, "status") or not reach.is_locked(), _MAX_START_S)
-        answer = ask_daemon(reach, "stop", now=arguments.now)
+        answer = ask_daemon(reach, "stop", now=now)
     if answer is None:
-        print("The daemon is not running.")
-        return 0
-    if answer["in_flight"] and not arguments.now:
-        print(f"Waiting for {answer['in_flight']} requests; --now ends them.", flush=True)
+        return False
+    if answer["in_flight"] and not now:
+        waiting = count(answer["in_flight"], "request")
+        print(f"Waiting for {waiting}; --now does not wait.", file=sys.stderr, flush=True)
     if not _until(lambda: not is_alive_since(answer["pid"], answer["started"]), _MAX_STOP_S):
-        print(f"toolfold: process {answer['pid']} has not ended.", file=sys.stderr)
-        return 1
-    print("The daemon has ended.")
-    return 0
+        raise ConfigError(
+            f"The daemon, process {answer['pid']}, has not ended. `toolfold logs` may say why; "
+            "`toolfold stop --now` also ends runs in progress."
+        )
+    return True
 
 
 def logs(arguments: Namespace) -> int:
     """Print the end of the daemon's log, or of a server's."""
     path = _log_of(arguments.server)
+    if arguments.crash:
+        path = path.with_name(f"{path.name}{CRASH}")
+    if arguments.json and arguments.follow:
+        raise ConfigError("--json and -f exclude each other: give one of them.")
     lines = deque(_lines(path), maxlen=arguments.lines)
+    if arguments.json:
+        print_json({"file": str(path), "lines": [line.rstrip("\n") for line in lines]})
+        return 0
     print("".join(lines), end="")
+    if not lines:
+        print(_empty(path), file=sys.stderr)
     if arguments.follow:
         _follow(path)
     return 0
@@ -140,7 +163,8 @@ def _print_status(answer: dict[str, Any]) -> None:
     since = _ago(answer["started"])
     print(f"daemon    process {answer['pid']}, toolfold {answer['version']}, for {since}")
     for client in answer["clients"]:
-        busy = f", {client['in_flight']} requests in progress" if client["in_flight"] else ""
+        requests = count(client["in_flight"], "request")
+        busy = f", {requests} in progress" if client["in_flight"] else ""
         print(
             f"client    process {client['pid']} in {client['project']}, "
             f"for {_ago(client['since'])}{busy}"
@@ -187,7 +211,15 @@ def _lines(path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8", errors="replace") as file:
             yield from file
     except FileNotFoundError:
+        if path.stem == "hooks":
+            return
         raise NotFound(f"Nothing has been logged yet: {path} does not exist.") from None
+
+
+def _empty(path: Path) -> str:
+    if path.stem == "hooks":
+        return "No hook has failed so far."
+    return f"The log is empty: {path}."
 
 
 def _follow(path: Path) -> None:
@@ -197,4 +229,6 @@ def _follow(path: Path) -> None:
             if text := file.read():
                 print(text, end="", flush=True)
             else:
+                if os.fstat(file.fileno()).st_size < file.tell():  # it was cut
+                    file.seek(0)
                 time.sleep(0.2)

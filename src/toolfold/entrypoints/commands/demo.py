@@ -11,7 +11,8 @@ from typing import Final
 from toolfold.app import App
 from toolfold.config.config import environment, load_config
 from toolfold.entrypoints.commands.local import with_app
-from toolfold.entrypoints.screen import Cell, count, print_line, working
+from toolfold.entrypoints.screen import Cell, print_line, working
+from toolfold.errors import count
 from toolfold.journal.ledger import sums
 from toolfold.journal.reader import read_journal
 from toolfold.journal.runs import Origin

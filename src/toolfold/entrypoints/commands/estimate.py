@@ -21,9 +21,9 @@ from toolfold.entrypoints.install.clients import (
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import Installer
 from toolfold.entrypoints.install.records import FileRecords
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, count
 from toolfold.journal.ledger import read_definitions
-from toolfold.journal.texts import compact
+from toolfold.journal.runs import compact
 from toolfold.relay.surface import execute_code
 from toolfold.tokens import count_tokens
 
@@ -128,7 +128,7 @@ def _costs(app: App) -> Iterator[ServerCost]:
 
 
 def _own_tokens(app: App) -> int:
-    ours = execute_code(sorted(app.catalog.servers))
+    ours = execute_code(sorted(app.catalog.servers), app.catalog.kinds)
     shown = {key: ours[key] for key in ("name", "description", "inputSchema")}
     return count_tokens(compact(shown))
 
@@ -157,7 +157,7 @@ def _lines(found: Estimate, price: Price) -> Iterator[str]:
     yield "definition when it is needed; others load all. Answers of tools come on top of both."
     yield from faults
     if (money := price.of(found.loaded - found.toolfold)) is not None:
-        who = f" of {price.users:,} users" if price.users > 1 else ""
+        who = f" of {count(price.users, 'user')}" if price.users > 1 else ""
         yield f"At ${price.dollars:,.2f} for a million tokens, that is ${money:,.2f} for each"
         yield f"conversation{who} in which all would be loaded and read once."
 

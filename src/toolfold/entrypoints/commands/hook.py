@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from toolfold.app import running_memories
+from toolfold.app import running_stores, verb_doors
 from toolfold.config.config import environment, load_config
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.errors import BadInput
@@ -30,8 +30,8 @@ def hook(arguments: Namespace) -> int:
 
 async def _answer(question: dict[str, Any]) -> dict[str, Any]:
     config = load_config()
-    async with running_memories(config) as memories:
-        return await Hooks(memories).answer(config, question)
+    async with running_stores(config) as stores:
+        return await Hooks(verb_doors(stores)).answer(config, question)
 
 
 def _question(content: bytes) -> dict[str, Any]:

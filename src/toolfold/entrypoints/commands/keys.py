@@ -6,11 +6,11 @@ from argparse import Namespace
 from typing import Final
 
 from toolfold.config.config import Config, load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.daemon import use_data_directory
 from toolfold.entrypoints.http.keys import Key, Keys, LocalToken
 from toolfold.entrypoints.parser import confirm
-from toolfold.entrypoints.screen import Cell, Column, moment, print_json, print_table
+from toolfold.entrypoints.screen import Cell, Column, moment, print_json, print_table, tell
+from toolfold.errors import shown
 
 _COLUMNS: Final = (
     Column("KEY"),
@@ -26,7 +26,8 @@ def keys_create(arguments: Namespace) -> int:
     """Make a key, and print it for the only time."""
     config = _config(arguments)
     namespace = arguments.namespace or config.namespace
-    keys = Keys.of(config.directories)
+    keys = Keys.of(config)
+    others = [each.id for each in keys.valid() if each.name == arguments.name]
     key, secret = keys.create(arguments.name, namespace, now=time.time())
     if arguments.json:
         print_json({**_as_json(key), "key": secret})
@@ -34,15 +35,22 @@ def keys_create(arguments: Namespace) -> int:
     print(secret)
     print(
         f"Key {key.id} of {shown(key.name)!r}, for notes of {shown(key.namespace)!r}. "
-        "It is not shown again.",
+        "It is not shown again. Send it with each request as `Authorization: Bearer KEY`; in "
+        "Python: `toolfold.Client(URL, key=KEY)`.",
         file=sys.stderr,
     )
+    if others:
+        print(
+            f"{shown(key.name)!r} has another that is valid: `toolfold keys revoke {others[0]}` "
+            "ends it.",
+            file=sys.stderr,
+        )
     return 0
 
 
 def keys_list(arguments: Namespace) -> int:
     """List all keys, revoked ones included."""
-    keys = Keys.of(_config(arguments).directories).all()
+    keys = Keys.of(_config(arguments)).all()
     if arguments.json:
         print_json([_as_json(key) for key in keys])
     elif keys:
@@ -54,19 +62,21 @@ def keys_list(arguments: Namespace) -> int:
 
 def keys_revoke(arguments: Namespace) -> int:
     """Revoke a key; who is connected with it is refused from now on."""
-    keys = Keys.of(_config(arguments).directories)
-    if not confirm(f"Revoke the key {shown(arguments.key)!r}?", yes=arguments.yes):
-        print("Nothing was revoked.")
+    keys = Keys.of(_config(arguments))
+    found = keys.named(arguments.key)
+    if not confirm(f"Revoke the key {found.id} of {shown(found.name)!r}?", yes=arguments.yes):
+        print("Nothing was revoked.", file=sys.stderr)
         return 1
-    key = keys.revoke(arguments.key, now=time.time())
-    print(f"Key {key.id} of {shown(key.name)!r} is revoked.")
+    key = keys.revoke(found.id, now=time.time())
+    tell(arguments, f"Key {key.id} of {shown(key.name)!r} is revoked.", **_as_json(key))
     return 0
 
 
 def keys_token(arguments: Namespace) -> int:
     """Print the token that pages in your browser need to change something."""
     token = LocalToken(_config(arguments).directories)
-    print(token.renew() if arguments.renew else token.get())
+    text = token.renew() if arguments.renew else token.get()
+    print_json({"token": text}) if arguments.json else print(text)
     return 0
 
 

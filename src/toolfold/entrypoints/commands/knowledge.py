@@ -5,11 +5,11 @@ from argparse import Namespace
 from toolfold.api import forms
 from toolfold.entrypoints.commands.memory import ask_memory, print_value
 from toolfold.entrypoints.commands.progress import ProgressBar
-from toolfold.entrypoints.screen import count
 from toolfold.entrypoints.terminal import absolute
+from toolfold.errors import count
 from toolfold.memory.consolidation.models import Consolidated, PastConsolidation, Undone
 from toolfold.memory.documents.models import CompactDocuments, Ingested
-from toolfold.memory.events.models import CompactEvents
+from toolfold.memory.models import CompactEvents
 
 
 def ingest(arguments: Namespace) -> int:

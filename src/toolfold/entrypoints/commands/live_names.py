@@ -24,14 +24,13 @@ def servers() -> Names:
 def tools() -> Names:
     """Yield the tools that are known."""
     from toolfold.catalog.known_tools import KnownTools
-    from toolfold.catalog.listing import ListingCache
     from toolfold.catalog.stubs import sentence
-    from toolfold.config.servers import config_hash
+    from toolfold.entrypoints.commands.tools import last_listing
     from toolfold.mounts import built_in_tools
 
     config = load_config()
-    cache = ListingCache(config.directories.cache)
-    listings = {each.name: cache.load(config_hash(each)) for each in config.servers if each.enabled}
+    cache = config.directories.cache
+    listings = {each.name: last_listing(each, cache) for each in config.servers if each.enabled}
     for tool in KnownTools(listings, built_in=built_in_tools()).tools:
         yield tool.path, sentence(tool)
 
@@ -39,7 +38,7 @@ def tools() -> Names:
 def runs() -> Names:
     """Yield the ids of the newest runs."""
     from toolfold.entrypoints.commands.runs_text import read_journal
-    from toolfold.journal.states import state_of
+    from toolfold.journal.runs import state_of
 
     for run in read_journal(lambda journal: journal.newest(20)) or []:
         first = next((line for line in run.code.head.splitlines() if line.strip()), "")
@@ -56,7 +55,7 @@ def sessions() -> Names:
 
 def skills() -> Names:
     """Yield the skills that are saved."""
-    from toolfold.skills.places import open_library
+    from toolfold.skills.library import open_library
 
     for each in open_library(load_config()).all():
         yield str(each.name), "skill"
@@ -66,6 +65,6 @@ def keys() -> Names:
     """Yield the keys that are valid."""
     from toolfold.entrypoints.http.keys import Keys
 
-    for key in Keys.of(load_config().directories).all():
+    for key in Keys.of(load_config()).all():
         if key.revoked is None:
             yield key.id, key.name

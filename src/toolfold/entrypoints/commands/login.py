@@ -11,15 +11,16 @@ import anyio
 import httpx2
 
 from toolfold.app import running_app
-from toolfold.catalog.login.exchange import ask
 from toolfold.catalog.login.flow import log_in
-from toolfold.catalog.login.logins import Login, Logins, login_state
+from toolfold.catalog.login.logins import Login, Logins, ask, client_request, login_state
 from toolfold.catalog.login.provider import is_private
-from toolfold.catalog.login.stored import client_request
-from toolfold.config.config import Config
-from toolfold.config.servers import ServerConfig, ServerFault
+from toolfold.catalog.secrets import Secrets
+from toolfold.config.config import Config, environment
+from toolfold.config.servers import ServerConfig, ServerFault, references_in
 from toolfold.entrypoints.commands.options import config_of
-from toolfold.errors import ConfigError, NotFound
+from toolfold.entrypoints.screen import tell
+from toolfold.errors import ConfigError, NotFound, count
+from toolfold.storage.secrets import SecretStore
 
 _REVOCATION_TIMEOUT_S = 10.0
 
@@ -31,34 +32,38 @@ def login(arguments: Namespace) -> int:
     _insist_on_use(server)
     # The flow words its troubles itself, and the SDK's account of them may hold secrets.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    return anyio.run(_login, config, server, not arguments.no_browser, arguments.timeout)
+    return anyio.run(_login, config, server, arguments)
 
 
 def logout(arguments: Namespace) -> int:
     """Forget the login of a server, and tell the server so where it can be told."""
     config = config_of(arguments)
-    return anyio.run(_logout, Logins(config.directories), _server(config, arguments.server))
+    server = _server(config, arguments.server)
+    return anyio.run(_logout, Logins(config.directories), server, arguments)
 
 
-async def _login(
-    config: Config, server: ServerConfig, opens_browser: bool, timeout_s: float
-) -> int:
+async def _login(config: Config, server: ServerConfig, arguments: Namespace) -> int:
     async def visit(url: str) -> None:
-        print(f"Log in to {server.name!r} on this page:\n\n  {url}\n", flush=True)
-        if opens_browser:
+        file = sys.stderr if arguments.json else sys.stdout
+        print(f"Log in to {server.name!r} on this page:\n\n  {url}\n", file=file, flush=True)
+        if not arguments.no_browser:
             await anyio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
 
     logins = Logins(config.directories)
-    granted = await log_in(server, visit=visit, timeout_s=timeout_s, earlier=logins.load(server))
+    secrets = Secrets(SecretStore(config.directories.data), environment())
+    filled = await secrets.filled(server, path=config.search_path, home=config.home)
+    earlier, timeout_s = logins.load(server), arguments.timeout
+    granted = await log_in(filled.config, visit=visit, timeout_s=timeout_s, earlier=earlier)
     if granted is None:
-        print(f"{server.name!r} needs no login: it answers without one, and offers none.")
+        sentence = f"{server.name!r} needs no login: it answers without one, and offers none."
+        tell(arguments, sentence, server=server.name, logged_in=False)
         return 0
     async with logins.locked(server):
         logins.save(server, granted)
-    return await _prove(config, server)
+    return await _prove(config, server, arguments)
 
 
-async def _prove(config: Config, server: ServerConfig) -> int:
+async def _prove(config: Config, server: ServerConfig, arguments: Namespace) -> int:
     """Use the login as any other process would."""
     async with running_app(replace(config, servers=(server,), faults=())) as app:
         await app.catalog.learn(fresh=True)
@@ -70,18 +75,22 @@ async def _prove(config: Config, server: ServerConfig) -> int:
         )
         return 1
     state = login_state(server, config.directories)
-    print(f"{server.name!r}: {state}. It lists {status.tools} tools as `import {status.module}`.")
+    tools = count(status.tools or 0, "tool")
+    sentence = f"{server.name!r}: {state}. It lists {tools} as `import {status.module}`."
+    tell(arguments, sentence, server=server.name, logged_in=True)
     return 0
 
 
-async def _logout(logins: Logins, server: ServerConfig) -> int:
+async def _logout(logins: Logins, server: ServerConfig, arguments: Namespace) -> int:
     async with logins.locked(server):
         granted = logins.load(server)
         logins.remove(server)
     if granted is None:
-        print(f"You were not logged in to {server.name!r}.")
+        sentence = f"You were not logged in to {server.name!r}."
+        tell(arguments, sentence, server=server.name, logged_out=False)
         return 0
-    print(f"Logged out of {server.name!r}; {await _revoke(granted)}.")
+    sentence = f"Logged out of {server.name!r}; {await _revoke(granted)}."
+    tell(arguments, sentence, server=server.name, logged_out=True)
     return 0
 
 
@@ -113,10 +122,15 @@ def _server(config: Config, name: str) -> ServerConfig:
 def _insist_on_use(server: ServerConfig) -> None:
     """Refuse to log in where the login would not be used."""
     name = server.name
-    if server.transport == "stdio":
+    if server.is_program:
         raise ConfigError(
             f"{name!r} is a program on this machine (stdio), which needs no login. "
             "What it has to know stands under `env` in its entry."
+        )
+    if references_in(server.url):
+        raise ConfigError(
+            f"The `url` of {name!r} holds a secret, and a login is kept by its URL. Write the URL "
+            f"itself in {server.source} to log in."
         )
     if not server.may_log_in:
         raise ConfigError(

@@ -3,30 +3,19 @@
 import json
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import Any
 
 from toolfold.api import forms
 from toolfold.api.door import OnProgress, ask
-from toolfold.api.values import as_json
+from toolfold.api.values import Terminal, as_json
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.entrypoints.parser import confirm
-from toolfold.entrypoints.screen import (
-    Cell,
-    Column,
-    count,
-    is_terminal,
-    moment,
-    print_json,
-    print_table,
-)
+from toolfold.entrypoints.screen import Cell, Column, is_terminal, moment, print_json, print_table
 from toolfold.entrypoints.terminal import remote_terminal
-from toolfold.errors import BadInput
-from toolfold.memory.forms import as_text
-
-if TYPE_CHECKING:
-    from toolfold.memory.memories import RequestContext
+from toolfold.errors import BadInput, count, shown
+from toolfold.memory.models import as_text
 
 _COLUMNS = (Column("NOTE"), Column("STORED"), Column("TAGS"), Column("TEXT", is_wide=True))
 _NONE = "No note has that hash. `toolfold memory list` shows them."
@@ -114,7 +103,11 @@ def delete(arguments: Namespace) -> int:
         )
     else:
         value = ask_memory(arguments, "delete_batch", {"hashes": arguments.hashes})
-    deleted = f"{count(value, 'note')} deleted; `toolfold memory restore HASH` restores one."
+    named = arguments.hashes[0] if len(arguments.hashes or ()) == 1 else "HASH"
+    what = (
+        f"Deleted {named}" if value == 1 and named != "HASH" else f"Deleted {count(value, 'note')}"
+    )
+    deleted = f"{what}. Undo: `toolfold memory restore {named}`"
     words = deleted if value else _NONE
     return print_value(arguments, value, words) or int(not value)
 
@@ -164,10 +157,18 @@ def ask_memory(
     on_progress: OnProgress | None = None,
 ) -> Any:
     """Have a verb of memory done in the namespace that the options name."""
+    from toolfold.entrypoints.commands.ask import terminal_elicitor
+
     terminal = remote_terminal()
+    elicitor = terminal_elicitor(nullcontext)
     if terminal is not None:
         return terminal.ask_memory(
-            _place(arguments), f"memory.{verb}", as_json(verb, given), on_progress
+            load_config(),
+            arguments.namespace or "",
+            f"memory.{verb}",
+            as_json(verb, given),
+            on_progress=on_progress,
+            elicitor=elicitor,
         )
     return ask(
         f"memory.{verb}",
@@ -175,14 +176,8 @@ def ask_memory(
         may_repeat=may_repeat,
         namespace=arguments.namespace,
         on_progress=on_progress,
+        by=Terminal(elicitor),
     )
-
-
-def _place(arguments: Namespace) -> "RequestContext":
-    from toolfold.memory.memories import RequestContext
-
-    config = load_config()
-    return RequestContext(arguments.namespace or config.namespace, config.settings.memory)
 
 
 def _standard_input() -> str:

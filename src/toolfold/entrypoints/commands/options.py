@@ -9,13 +9,16 @@ from toolfold.config.servers import ServerFault
 from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import ConfigError
 from toolfold.journal.runs import Origin
+from toolfold.storage.files import ReadFile, read_file
 
 
-def config_of(arguments: Namespace, *, cwd: Path | None = None) -> Config:
+def config_of(
+    arguments: Namespace, *, cwd: Path | None = None, read: ReadFile = read_file
+) -> Config:
     """Load the configuration that `--config` and `--set` ask for, here or as of a directory."""
     config_file = current_directory() / arguments.config if arguments.config else None
     overrides = parse_overrides(arguments.set)
-    return load_config(config_file=config_file, cwd=cwd, overrides=overrides)
+    return load_config(config_file=config_file, cwd=cwd, overrides=overrides, read=read)
 
 
 def config_of_run(arguments: Namespace, config: Config, run_id: str, begun: Origin) -> Config:
@@ -42,7 +45,7 @@ def config_of_run(arguments: Namespace, config: Config, run_id: str, begun: Orig
     from toolfold.entrypoints.http.keys import Keys  # few runs are of keys
     from toolfold.entrypoints.http.tenants import in_namespace
 
-    key = Keys.of(config.directories).get(client.removeprefix("key:"))
+    key = Keys.of(config).get(client.removeprefix("key:"))
     return config if key.namespace == config.namespace else in_namespace(config, key.namespace)
 
 

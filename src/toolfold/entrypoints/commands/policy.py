@@ -1,28 +1,27 @@
 """`toolfold policy`: which rules there are, which decides, and rules about single tools."""
 
 import json
-import re
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from toolfold.config.config import Config, load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.commands.tools import CachedCatalog
-from toolfold.entrypoints.screen import Cell, Column, print_json, print_line, print_table
-from toolfold.errors import ConfigError, NotFound
+from toolfold.entrypoints.install.approval import approval_ways
+from toolfold.entrypoints.screen import Cell, Column, print_json, print_line, print_table, tell
+from toolfold.errors import ConfigError, NotFound, shown
+from toolfold.execution.trust.approval_form import modules_of, policy_files, rules_in_force
 from toolfold.execution.trust.approvals import approvals_of, scope_of
 from toolfold.execution.trust.asked_clients import CLIENTS_FILE, AskedClients
-from toolfold.execution.trust.client_rules import modules_of, policy_files
 from toolfold.execution.trust.guard import facts_of
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.decide import ToolFacts, decide, explain
 from toolfold.policy.edit import with_rule, without_rule
 from toolfold.policy.files import IMPORTED, NAME, read_imported, read_policy
 from toolfold.policy.imported import RulePattern, as_toml, translated
-from toolfold.policy.rules import BUILTIN, Rule
+from toolfold.policy.rules import fits_pattern
 from toolfold.storage.files import make_private, read_file, replace_file
 
 _COLUMNS = (Column("ACTION"), Column("TOOLS", is_wide=True), Column("RULE", is_wide=True))
@@ -37,43 +36,42 @@ _STYLES = {"allow": "good", "ask": "warn", "deny": "bad"}
 def policy_show(arguments: Namespace) -> int:
     """List the rules in their order."""
     config = load_config()
-    found = list(_rules(config))
+    found = list(rules_in_force(config))
     if arguments.json:
-        print_json(
-            [{"action": action, "rule": rule, "from": source} for action, rule, source in found]
-        )
+        print_json(_as_json(config))
         return 0
-    print_table(_COLUMNS, [(_action(each[0]), shown(each[1]), shown(each[2])) for each in found])
+    rows = [(_action(each.action), shown(each.text), shown(each.origin)) for each in found]
+    print_table(_COLUMNS, rows)
     print(f'approvals = "{config.settings.approvals}": {_APPROVALS[config.settings.approvals]}')
     names = AskedClients(config.directories.state / CLIENTS_FILE).names()
+    for client, way in approval_ways(config):
+        print(f"{client}: {way}.")
     if names:
         print(f"These clients refuse questions by themselves: {shown(', '.join(names))}.")
+    for reason in _left_of(config, _imported(config)):
+        if not reason.startswith("allow"):
+            print(f"Does not hold, write it into {NAME}: {shown(reason, max_chars=500)}.")
     if _is_left(config):
         print("Rules of your client that allow do not hold: `toolfold policy import` adds them.")
     return 0
 
 
-def _rules(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Yield the action, what it is about, and where it stands."""
-    for scope, tool in approvals_of(config).always_allowed(config.namespace):
-        key = scope.removeprefix(config.namespace).replace(" key:", " for the key ")
-        yield "allow", tool, f"always, as you said{key}"
-    files = policy_files(config)
-    for path in files.paths:
-        file = read_policy(path)
-        yield from map(_parts, file.rules)
-        for key, rules in file.keys.items():
-            for action, what, source in map(_parts, rules):
-                yield action, f"{what} (key {key})", source
-    yield from map(_parts, files.client_rules())
-    yield from map(_parts, BUILTIN)
-
-
-def _parts(rule: Rule) -> tuple[str, str, str]:
-    action = rule.action.name.lower()
-    text = str(rule).removeprefix(f"{rule.origin}: ").removeprefix(f"{action} ")
-    text = re.sub(r"that is (\w+): yes", r"marked \1 by its server", text)
-    return action, text, rule.origin
+def _as_json(config: Config) -> dict[str, object]:
+    """Return the rules, and those of a client that do not hold, each with the reason."""
+    rules = [
+        {"action": each.action, "rule": each.text, "from": each.origin}
+        for each in rules_in_force(config)
+    ]
+    found = translated(_imported(config), modules_of=partial(modules_of, config))
+    left = [{"rule": reason, "remedy": f"write it into {NAME}"} for reason in found.left]
+    left += [
+        {"rule": f"{action} {tools}", "remedy": "toolfold policy import"}
+        for action, tools in _new(config, found.rules)
+        if action == "allow"
+    ]
+    clients = [{"client": client, "asks": way} for client, way in approval_ways(config)]
+    approvals = config.settings.approvals
+    return {"rules": rules, "not_in_force": left, "approvals": approvals, "clients": clients}
 
 
 def _action(action: str) -> Cell:
@@ -88,7 +86,7 @@ def policy_check(arguments: Namespace) -> int:
     policy = policy_files(config).policy(client)
     facts = _facts(arguments)
     scope = scope_of(config.namespace, client)
-    is_allowed = approvals_of(config).is_always_allowed(scope, arguments.tool)
+    is_allowed = approvals_of(config).is_always_allowed(scope, facts.name)
     decision = decide(policy, facts, given, arguments.count)
     if arguments.json:
         print_json(
@@ -143,20 +141,34 @@ def policy_set(arguments: Namespace) -> int:
     """Write a rule about a tool into the user's file, before all others."""
     config = config_of(arguments)
     tool, action = str(arguments.tool), str(arguments.verb)
-    if "*" not in tool:
-        _facts(arguments)
     path = config.directories.config / NAME
     read_policy(path)
-    _write(path, with_rule(_text(path), action, tool))
+    text = _text(path)
+    if "*" not in tool:
+        facts = _facts(arguments)
+        tool = facts.name
+        text = _without_rules(text, facts)
+    _write(path, with_rule(text, action, tool))
     if action != "allow":
         approvals_of(config).ask_again(config.namespace, tool)
+    if arguments.json:
+        print_json({"tool": tool, "action": action, "file": str(path)})
+        return 0
     words = {
         "allow": "is called without asking",
         "deny": "is never called",
         "ask": "needs approval",
     }
     print_line(_action(action), f" {shown(tool)}: it {words[action]} from now on ({path}).")
+    if "*" in tool and not _fits_any(arguments, tool):
+        print(f"No tool fits {shown(tool)} now; the rule is kept for later ones.")
     return 0
+
+
+def _fits_any(arguments: Namespace, pattern: str) -> bool:
+    known = map(facts_of, CachedCatalog(arguments).known().tools)
+    names = (name for facts in known for name in (facts.name, *facts.other_names))
+    return any(fits_pattern(name, pattern) for name in names)
 
 
 def policy_unset(arguments: Namespace) -> int:
@@ -165,15 +177,34 @@ def policy_unset(arguments: Namespace) -> int:
     tool, path = str(arguments.tool), config.directories.config / NAME
     read_policy(path)
     before = _text(path)
-    after = without_rule(before, tool)
-    was_allowed = approvals_of(config).ask_again(config.namespace, tool)
+    facts = _facts_if_known(arguments)
+    after = _without_rules(before, facts)
+    was_allowed = approvals_of(config).ask_again(config.namespace, facts.name)
     if after == before and not was_allowed:
-        print(f"There is no rule about {shown(tool)} alone. `toolfold policy` lists the rules.")
+        sentence = f"There is no rule about {shown(tool)} alone. `toolfold policy` lists the rules."
+        tell(arguments, sentence, tool=tool, removed=False)
         return 1
     if after != before:
         _write(path, after)
-    print(f"Removed: the other rules decide about {shown(tool)} now.")
+    sentence = f"Removed: the other rules decide about {shown(tool)} now."
+    tell(arguments, sentence, tool=tool, removed=True)
     return 0
+
+
+def _facts_if_known(arguments: Namespace) -> ToolFacts:
+    """Return what is known of a tool; of one that is not there any more, its name."""
+    name = str(arguments.tool)
+    try:
+        return facts_of(CachedCatalog(arguments).known().find(name))
+    except NotFound:
+        return ToolFacts(name, name.partition(".")[0])
+
+
+def _without_rules(text: str, facts: ToolFacts) -> str:
+    """Return a text without the rules about a tool alone, however they spell it."""
+    for name in (facts.name, *facts.other_names):
+        text = without_rule(text, name)
+    return text
 
 
 def _text(path: Path) -> str:
@@ -191,20 +222,37 @@ def policy_import(arguments: Namespace) -> int:
     found = translated(_imported(config), modules_of=partial(modules_of, config))
     path = config.directories.config / NAME
     new = _new(config, found.rules)
+    if new and not arguments.dry_run:
+        _take_over(config, path, new)
+    if arguments.json:
+        added = [{"action": action, "tools": tools} for action, tools in new]
+        is_dry = bool(arguments.dry_run)
+        print_json({"added": added, "left": found.left, "dry_run": is_dry, "file": str(path)})
+        return 0
     for reason in found.left:
         print(f"Not imported: {shown(reason, max_chars=500)}.")
     if not new:
-        print("There is nothing to import: all rules of your client are here already.")
+        others = "other " if found.left else ""
+        print(f"There is nothing to import: all {others}rules of your client are here already.")
         return 0
     print(as_toml(new))
     if not arguments.dry_run:
-        before = read_file(path) or b""
-        make_private(path.parent)
-        replace_file(path.resolve(), b"\n".join(filter(None, (before, as_toml(new).encode()))))
-        kept = json.dumps({"rules": []}).encode()
-        replace_file((path.parent / IMPORTED).resolve(), kept)  # from now on they are the user's
         print(f"Added to {path}, after the other rules: the first that fits decides.")
     return 0
+
+
+def _take_over(config: Config, path: Path, new: Sequence[RulePattern]) -> None:
+    before = read_file(path) or b""
+    left = [each for each in _imported(config) if _left_of(config, [each])]
+    make_private(path.parent)
+    replace_file(path.resolve(), b"\n".join(filter(None, (before, as_toml(new).encode()))))
+    kept = json.dumps({"rules": left}).encode()  # the others are the user's from now on
+    replace_file((path.parent / IMPORTED).resolve(), kept)
+
+
+def _left_of(config: Config, kept: list[Json]) -> list[str]:
+    """Return which rules of a client are not taken over, and why."""
+    return translated(kept, modules_of=partial(modules_of, config)).left
 
 
 def _is_left(config: Config) -> bool:

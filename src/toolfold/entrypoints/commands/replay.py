@@ -1,16 +1,18 @@
 """`toolfold runs replay`: a run once more, from what was recorded. Nothing is called."""
 
-import dataclasses
 from argparse import Namespace
-from collections.abc import Iterator
 
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
 from toolfold.entrypoints.screen import Cell, exact_moment, print_json, print_line
-from toolfold.errors import NotFound
-from toolfold.journal.decisions import DecisionEvent, RevealEvent, TimedDecision
+from toolfold.errors import NotFound, shown
+from toolfold.journal.decisions import (
+    DecisionEvent,
+    RevealEvent,
+    TimedDecision,
+    recording_json,
+    steps,
+)
 from toolfold.journal.runs import Call, Run, Text
-from toolfold.journal.states import state_of
 
 _SHOWN_CHARS = 2_000
 
@@ -24,7 +26,7 @@ def replay(arguments: Namespace) -> int:
     if recordings is None:
         raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")
     if arguments.json:
-        print_json([_as_json(*recording) for recording in recordings])
+        print_json([recording_json(*recording) for recording in recordings])
         return 0
     for run, events in recordings:
         _print(run, events)
@@ -36,7 +38,7 @@ def _print(run: Run, events: list[TimedDecision]) -> None:
     when = exact_moment(run.began_at)
     print_line("run ", Cell(run.id, "name"), f"  {when}  ", state_cell(run))
     print_text("code", run.code)
-    for position, said, call in _steps(run, events):
+    for position, said, call in steps(run, events):
         tool = (
             call.tool if call else next((e.tool for e in said if isinstance(e, DecisionEvent)), "")
         )
@@ -50,16 +52,6 @@ def _print(run: Run, events: list[TimedDecision]) -> None:
         print_text("reply", run.ending.reply)
     else:
         print("The run has not ended.")
-
-
-def _steps(
-    run: Run, events: list[TimedDecision]
-) -> Iterator[tuple[int, list[DecisionEvent | RevealEvent], Call | None]]:
-    """Yield every place of the run with what was decided and revealed there, and its call."""
-    calls = {call.position: call for call in run.calls}
-    for position in sorted(calls.keys() | {each.what.position for each in events}):
-        said = [each.what for each in events if each.what.position == position]
-        yield position, said, calls.get(position)
 
 
 def _event_line(event: DecisionEvent | RevealEvent) -> str:
@@ -79,25 +71,3 @@ def _answer_line(run: Run, call: Call) -> str:
 def _text(text: Text) -> str:
     said = shown(text.head, max_chars=_SHOWN_CHARS)
     return said if text.is_whole else f"{said} ({text.size_bytes:,} bytes in all)"
-
-
-def _as_json(run: Run, events: list[TimedDecision]) -> dict[str, object]:
-    steps = [
-        {
-            "position": position,
-            "decisions": [
-                dataclasses.asdict(each) for each in said if isinstance(each, DecisionEvent)
-            ],
-            "reveals": [dataclasses.asdict(each) for each in said if isinstance(each, RevealEvent)],
-            "call": dataclasses.asdict(call) if call else None,
-        }
-        for position, said, call in _steps(run, events)
-    ]
-    return {
-        "id": run.id,
-        "began_at": run.began_at,
-        "state": state_of(run),
-        "code": dataclasses.asdict(run.code),
-        "steps": steps,
-        "ending": dataclasses.asdict(run.ending) if run.ending else None,
-    }

@@ -1,24 +1,23 @@
 """`toolfold runs`: what the journal knows. Nothing heavy is imported."""
 
 import dataclasses
+import sys
 from argparse import Namespace
 from pathlib import Path
 
-from toolfold.config.faults import shown
 from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
 from toolfold.entrypoints.screen import (
     Cell,
     Column,
-    count,
     exact_moment,
     moment,
     print_json,
     print_line,
     print_table,
 )
-from toolfold.errors import ConfigError, NotFound
-from toolfold.journal.runs import Call, Run, RunKind, Text
-from toolfold.journal.states import state_of
+from toolfold.errors import NotFound, count, shown
+from toolfold.journal.decisions import DecisionEvent
+from toolfold.journal.runs import Call, Run, RunKind, Text, state_of
 
 _COLUMNS = (
     Column("RUN"),
@@ -46,13 +45,13 @@ _SHOWN_TEXT_CHARS = 200
 
 def runs_list(arguments: Namespace) -> int:
     """List the newest runs."""
-    if arguments.limit < 1:
-        raise ConfigError(f"--limit takes a number above 0, not {arguments.limit}.")
     found = read_journal(lambda journal: journal.newest(arguments.limit)) or []
     if arguments.json:
         print_json([_summary(run) for run in found])
     elif found:
         print_table(_COLUMNS, map(_row, found))
+        if len(found) == arguments.limit:
+            print(f"The newest {arguments.limit} are shown; --limit N shows more.", file=sys.stderr)
     else:
         print("No runs yet. `toolfold run -c '1 + 1'` makes one.")
     return 0
@@ -62,8 +61,16 @@ def runs_resume(arguments: Namespace) -> int:
     """Resume a run that did not come to its own end."""
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
-    run = read_journal(lambda journal: journal.find(arguments.run))
+    run = _find(arguments.run)
     return local.resume(arguments, arguments.run if run is None else run.id)
+
+
+def _find(wanted: str) -> Run | None:
+    """Return the run whose id begins so, or the newest for `last`; None if there is no journal."""
+    if wanted != "last":
+        return read_journal(lambda journal: journal.find(wanted))
+    newest = read_journal(lambda journal: journal.newest(1))
+    return newest[0] if newest else None
 
 
 def _row(run: Run) -> tuple[str | Cell, ...]:
@@ -95,14 +102,16 @@ def _progress(run: Run) -> str:
 def runs_show(arguments: Namespace) -> int:
     """Show a run with its calls."""
     run_id = arguments.run
-    run = read_journal(lambda journal: journal.find(run_id))
+    run = _find(run_id)
     if run is None:
         raise NotFound(
             f"No run has an id that begins with {run_id!r}: nothing has run yet. "
             "`toolfold run` runs code."
         )
+    following = _following(run)
     if arguments.json:
-        print_json(_summary(run) | _details(run))
+        resumed_as = {"resumed_as": following.id if following else None}
+        print_json(_summary(run) | resumed_as | _details(run))
         return 0
     print_line(Cell(run.id, "name"), f"  {exact_moment(run.began_at)}  ", state_cell(run))
     for word, said in (
@@ -111,8 +120,10 @@ def runs_show(arguments: Namespace) -> int:
         ("client", run.origin.client),
         ("session", run.start.session),
         ("resumes", run.start.resumes),
+        ("resumed as", f"{following.id}, {state_of(following)}" if following else ""),
         ("progress", _progress(run).strip()),
-        ("failure", (run.ending.failure if run.ending else "") or ""),
+        ("failure", _failure(run) or ""),
+        *(("decided", each) for each in _decisions(run)),
     ):
         if said:
             print(f"{word}: {shown(said)}")
@@ -124,8 +135,23 @@ def runs_show(arguments: Namespace) -> int:
     if run.ending:
         print_text("reply", run.ending.reply)
     else:
-        print("The run has not ended: calls in progress are not listed.")
+        print(_without_end(run, following))
     return 0
+
+
+def _following(run: Run) -> Run | None:
+    """Return the newest run that went on with this one; None where none did."""
+    found = read_journal(lambda journal: journal.find_following(run.id))
+    return None if found is None or found.id == run.id else found
+
+
+def _without_end(run: Run, following: Run | None) -> str:
+    if following is None and state_of(run) != "lost":
+        return "The run has not ended: calls in progress are not listed."
+    lost = "The run was lost with its process: calls that were in progress are not listed."
+    if following:
+        return f"{lost} {following.id} went on with it."
+    return f"{lost} `toolfold runs resume {run.id}` goes on with it."
 
 
 def _call_line(call: Call) -> str:
@@ -136,7 +162,26 @@ def _call_line(call: Call) -> str:
 
 
 def _first_line(code: Text) -> str:
-    return next((line.strip() for line in code.head.splitlines() if line.strip()), "")
+    """Return the first line that says what a program does: imports come before it."""
+    lines = [line.strip() for line in code.head.splitlines() if line.strip()]
+    telling = (line for line in lines if not line.startswith(("import ", "from ", "#")))
+    return next(telling, lines[0] if lines else "")
+
+
+def _failure(run: Run) -> str | None:
+    """Return how a run failed; None where it did not, or another went on with it and did not."""
+    return None if run.ending is None or state_of(run) == "done" else run.ending.failure
+
+
+def _decisions(run: Run) -> list[str]:
+    """Say what somebody decided about calls of a run."""
+    found = read_journal(lambda journal: journal.recordings(run.id)) or []
+    events = (timed.what for attempt, timeds in found for timed in timeds)
+    return [
+        f"{event.tool} {event.action} by {event.by}"
+        for event in events
+        if isinstance(event, DecisionEvent) and event.action in {"approved", "rejected", "expired"}
+    ]
 
 
 def _summary(run: Run) -> dict[str, object]:
@@ -144,7 +189,7 @@ def _summary(run: Run) -> dict[str, object]:
         "id": run.id,
         "began_at": run.began_at,
         "state": state_of(run),
-        "failure": run.ending.failure if run.ending else None,
+        "failure": _failure(run),
         "kind": run.kind,
         "project": run.origin.project,
         "client": run.origin.client,

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.screen import Cell, print_line
+from toolfold.errors import shown
 from toolfold.journal import reader
 from toolfold.journal.reader import JournalReader
-from toolfold.journal.runs import Run, Text
-from toolfold.journal.states import State, state_of
+from toolfold.journal.runs import Run, State, Text, state_of
 
 _Found = TypeVar("_Found")
 

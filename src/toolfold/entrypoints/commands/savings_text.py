@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from toolfold.config.faults import shown
+from toolfold.errors import count, shown
 from toolfold.journal.ledger import Sums, ToolUse
 
 _BAR: Final = 30
@@ -16,7 +16,7 @@ _NAME_CHARS: Final = 40
 def overview(total: Sums, *, since: float, cut: int) -> Iterator[str]:
     """Say what passed, and what would have."""
     day = datetime.fromtimestamp(since, tz=UTC).astimezone().strftime("%Y-%m-%d")
-    runs, calls = _count(total.runs, "run"), _count(total.calls, "call")
+    runs, calls = count(total.runs, "run"), count(total.calls, "call")
     yield f"{runs} with {calls} of tools since {day}, in tokens (o200k):"
     yield ""
     most = max(total.passed, total.deferred, total.loaded)
@@ -30,7 +30,7 @@ def overview(total: Sums, *, since: float, cut: int) -> Iterator[str]:
     yield ""
     yield "Claude Code defers definitions, so the second line is what it would have had to read."
     if cut:
-        yield f"Of {_count(cut, 'text')} only the beginning was kept and counted: it was more."
+        yield f"Of {count(cut, 'text')} only the beginning was kept and counted: it was more."
 
 
 def sums_table(groups: Mapping[str, Sums], title: str) -> Iterator[str]:
@@ -80,10 +80,6 @@ def _share(passed: int, instead: int) -> str:
     return f"{share:.1%} saved" if share >= 0 else f"{-share:.1%} more passed"
 
 
-def _left_out(count: int) -> Iterator[str]:
-    if count > _MAX_LINES:
-        yield f"... and {count - _MAX_LINES:,} more; --json has all."
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+def _left_out(lines: int) -> Iterator[str]:
+    if lines > _MAX_LINES:
+        yield f"... and {lines - _MAX_LINES:,} more; --json has all."

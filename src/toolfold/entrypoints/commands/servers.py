@@ -2,25 +2,39 @@
 
 import argparse
 import re
+import shlex
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from urllib.parse import urljoin, urlsplit
 
 import anyio
 
+from toolfold.catalog.known_tools import KnownTools
 from toolfold.catalog.names import words
 from toolfold.catalog.openapi.cache import ApiCache
 from toolfold.catalog.openapi.load import load_api
 from toolfold.catalog.openapi.model import Api
-from toolfold.catalog.openapi.sources import is_url
+from toolfold.catalog.openapi.network import host_and_port, is_private
+from toolfold.catalog.openapi.sources import SpecFiles, ask_schema, is_url
+from toolfold.catalog.secrets import Secrets, ServerSecrets
 from toolfold.catalog.stubs import brief
 from toolfold.catalog.tool import Tool
-from toolfold.config.config import Config, current_directory, environment, load_config
+from toolfold.config.config import (
+    Config,
+    current_directory,
+    environment,
+    load_config,
+    secret_revisions,
+)
 from toolfold.config.paths import locate
 from toolfold.config.serverfile import TABLES, ServerContext, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
+from toolfold.entrypoints.commands.registry import entry_of, find_server, short_name
+from toolfold.entrypoints.commands.secrets import ask_for_missing
 from toolfold.entrypoints.install.jsonedit import (
     append,
     drop,
@@ -29,9 +43,12 @@ from toolfold.entrypoints.install.jsonedit import (
     members,
     swap,
 )
-from toolfold.errors import ConfigError, NotFound
+from toolfold.entrypoints.parser import unknown
+from toolfold.entrypoints.screen import print_json, tell
+from toolfold.errors import ConfigError, NotFound, count
 from toolfold.jsontypes import JsonObject
 from toolfold.storage.files import make_private, read_file, replace_file
+from toolfold.storage.secrets import SecretStore
 
 _EMPTY = '{\n  "mcpServers": {}\n}\n'
 _SHOWN = 8
@@ -40,19 +57,47 @@ _SHOWN = 8
 def add(arguments: argparse.Namespace) -> int:
     """Add a server to the user's file and say what it offers; with `--dry-run` only say it."""
     config = load_config()
-    entry = _entry(arguments)
-    name: str = arguments.name or arguments.words[0]
+    described = _described(arguments)
+    entry = _entry(arguments) if described is None else entry_of(described, _pairs(arguments.env))
+    name: str = arguments.name or (short_name(described) if described else arguments.words[0])
     api: Api | None = None
-    if "openapi" in entry:
+    if spec := entry.get("openapi") or entry.get("graphql"):
         api = _load(_parsed(config, arguments.name or "api", entry), config)
-        name = arguments.name or _name_of(api, str(entry["openapi"]))
+        name = arguments.name or _name_of(api, str(spec))
     server = _parsed(config, name, entry)
+    if api is not None:
+        _check_reachable(name, server, api)
+    _check_program(server)
     path = locate(config.directories.config / "mcp.json")
     text = _with_entry(_text(path), name, entry)
     if not arguments.dry_run:
         _write(path, text)
+    added = {"name": name, "file": str(path), "added": not arguments.dry_run}
+    if not (arguments.dry_run or arguments.json):
         print(f"Added {name} to {path}. It is there in the next run; nothing needs a restart.")
-    return _say_api(name, server, api) if api is not None else _try(config, server)
+    if api is not None:
+        names = [tool.function for tool in _tools_of(name, api)]
+        if arguments.json:
+            print_json({**added, "tools": names, "fault": None})
+            return 0
+        return _say_api(name, server, api)
+    if arguments.json:
+        fault, offered = anyio.run(_offered, replace(config, servers=(server,), faults=()))
+        print_json({**added, "tools": offered, "fault": fault})
+        return int(offered is None)
+    return _try_new(arguments, config, server, entry)
+
+
+def _try_new(
+    arguments: argparse.Namespace, config: Config, server: ServerConfig, entry: JsonObject
+) -> int:
+    """Ask for the secrets of a new server, try it, and say how to undo it where it fails."""
+    if ask_for_missing(replace(config, servers=(server,))):
+        server = _parsed(load_config(), server.name, entry)
+    status = _try(config, server)
+    if status and not arguments.dry_run:
+        print(f"`toolfold remove {shlex.quote(server.name)}` takes it out again.")
+    return status
 
 
 def remove(arguments: argparse.Namespace) -> int:
@@ -62,10 +107,22 @@ def remove(arguments: argparse.Namespace) -> int:
     text = _text(path)
     table = _table_with(text, arguments.name)
     if table is None:
-        raise NotFound(f"{path} has no server {arguments.name!r}. `toolfold doctor` lists servers.")
+        known = [each.name for table in _tables(text) for each in members(_object(text, table))]
+        see = "`toolfold doctor` lists servers."
+        raise NotFound(f"{path}: {unknown('server', arguments.name, known, see=see)}")
     _write(path, _edited(text, table, drop(_object(text, table), arguments.name)))
-    print(f"Removed {arguments.name} from {path}.")
+    sentence = f"Removed {arguments.name} from {path}."
+    tell(arguments, sentence, name=arguments.name, file=str(path))
     return 0
+
+
+def _described(arguments: argparse.Namespace) -> JsonObject | None:
+    """Return what a `server.json` or a registry's file says of a server, where one is named."""
+    here, given = current_directory(), arguments.words
+    if arguments.registry:
+        return find_server(here / arguments.registry, given[0])
+    is_file = len(given) == 1 and given[0].endswith(".json")
+    return find_server(here / given[0]) if is_file else None
 
 
 def _entry(arguments: argparse.Namespace) -> JsonObject:
@@ -73,12 +130,13 @@ def _entry(arguments: argparse.Namespace) -> JsonObject:
     given: list[str] = arguments.words
     if len(given) < 2:
         raise ConfigError(
-            "Say what to add: `toolfold add NAME URL`, `toolfold add NAME -- COMMAND ARGS` or "
-            "`toolfold add openapi FILE-OR-URL`."
+            "Say what to add: `toolfold add NAME URL`, `toolfold add NAME -- COMMAND ARGS`, "
+            "`toolfold add openapi FILE-OR-URL`, `toolfold add graphql FILE-OR-URL` or "
+            "`toolfold add server.json`."
         )
-    if given[0] == "openapi" and len(given) == 2:
+    if given[0] in {"openapi", "graphql"} and len(given) == 2:
         spec = given[1] if is_url(given[1]) else str(current_directory() / given[1])
-        entry: JsonObject = {"openapi": spec}
+        entry: JsonObject = {given[0]: spec}
         entry |= {"url": arguments.url} if arguments.url else {}
         entry |= {"auth": _pairs(arguments.auth)} if arguments.auth else {}
         return entry | ({"headers": _pairs(arguments.header)} if arguments.header else {})
@@ -107,7 +165,11 @@ def _parsed(config: Config, name: str, entry: JsonObject) -> ServerConfig:
     """
     source = locate(config.directories.config / "mcp.json")
     content = _with_entry(_EMPTY, name, entry).encode()
-    around = ServerContext(environ=environment(), call_timeout_s=config.settings.call_timeout_s)
+    around = ServerContext(
+        environ=environment(),
+        call_timeout_s=config.settings.call_timeout_s,
+        revisions=secret_revisions(config.directories),
+    )
     server = parse_servers(source, content, around).servers.get(name)
     if isinstance(server, ServerFault):
         raise ConfigError(f"{name}: {server.reason}.")
@@ -117,11 +179,50 @@ def _parsed(config: Config, name: str, entry: JsonObject) -> ServerConfig:
 
 
 def _load(server: ServerConfig, config: Config) -> Api:
-    cache = ApiCache(config.directories.cache, server.spec, server.variables)
+    cache = ApiCache(config.directories.cache, server)
+    secrets = Secrets(SecretStore(config.directories.data), environment())
+    own = ServerSecrets(secrets, server, config.search_path, config.home)
+
+    async def ask(question: bytes) -> SpecFiles:
+        return await ask_schema(await own.filled(), question)
+
     try:
-        return anyio.run(partial(load_api, server, cache, fresh=True))
+        return anyio.run(partial(load_api, server, cache, fresh=True, ask=ask))
     except ConfigError as error:
         raise ConfigError(f"{server.spec} {error}.") from error
+
+
+def _check_reachable(name: str, server: ServerConfig, api: Api) -> None:
+    """See that an API is where requests may go.
+
+    Raises:
+        ConfigError: It is at a private address, which only the user can name.
+    """
+    its_own = (urljoin(server.spec, each) if is_url(server.spec) else each for each in api.servers)
+    url = server.url or next(filter(is_url, its_own), "")
+    named = {host_and_port(each) for each in (server.url, server.spec) if is_url(each)}
+    if is_private(urlsplit(url).hostname or "") and host_and_port(url) not in named:
+        raise ConfigError(
+            f"{name} is at {urlsplit(url).hostname}, a private address: calls to it would be "
+            f"refused. To allow it, add it with --url {url.rstrip('/')}."
+        )
+
+
+def _check_program(server: ServerConfig) -> None:
+    """See that there is a program to start; whether it is a server is tried later.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if server.transport != "stdio" or "PATH" in dict(server.env):
+        return
+    place = str(server.cwd or current_directory())
+    command = str(Path(place) / server.command) if "/" in server.command else server.command
+    if shutil.which(command, path=environment().get("PATH")) is None:
+        raise ConfigError(
+            f"There is no program {server.command!r} here, so nothing was added. A server at a URL "
+            f"is added by `toolfold add {server.name} https://…`."
+        )
 
 
 def _name_of(api: Api, spec: str) -> str:
@@ -131,11 +232,16 @@ def _name_of(api: Api, spec: str) -> str:
     return "_".join(found[:3]) or "_".join(words(Path(spec).stem)[:3]) or "api"
 
 
+def _tools_of(name: str, api: Api) -> list[Tool]:
+    """Return the operations of an API under the names that code has for them."""
+    return list(KnownTools({name: api.tools}).tools)
+
+
 def _say_api(name: str, server: ServerConfig, api: Api) -> int:
-    tools = [Tool(server=name, module=name, function=tool.name, listed=tool) for tool in api.tools]
+    tools = _tools_of(name, api)
     methods = Counter("reads" if tool.listed.read_only else "writes" for tool in tools)
     deletes = sum(bool(tool.listed.destructive) for tool in tools)
-    print(f"{api.title or name} (OpenAPI {api.version}): {len(api.operations):,} operations")
+    print(f"{api.title or name} ({api.protocol}): {count(len(api.operations), 'operation')}")
     print(f"  {methods['reads']:,} only read, {methods['writes']:,} change something", end="")
     print(f", {deletes:,} of them delete")
     print(f"  server: {server.url or ', '.join(api.servers[:3]) or 'not said: give --url'}")
@@ -158,7 +264,7 @@ def _try(config: Config, server: ServerConfig) -> int:
         print(f"{server.name} did not start: {fault or 'it listed nothing'}")
         return 1
     shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-    print(f"{server.name} offers {len(names)} tools: {shown}")
+    print(f"{server.name} offers {count(len(names), 'tool')}: {shown}")
     return 0
 
 
@@ -205,10 +311,14 @@ def _with_entry(text: str, name: str, entry: JsonObject) -> str:
     return _edited(text, table, append(_object(text, table), addition, layout))
 
 
-def _table_with(text: str, name: str) -> str | None:
+def _tables(text: str) -> list[str]:
     present = {member.name for member in members(text)}
-    for table in TABLES:
-        if table in present and name in {each.name for each in members(_object(text, table))}:
+    return [table for table in TABLES if table in present]
+
+
+def _table_with(text: str, name: str) -> str | None:
+    for table in _tables(text):
+        if name in {each.name for each in members(_object(text, table))}:
             return table
     return None
 

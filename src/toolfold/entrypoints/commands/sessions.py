@@ -4,19 +4,10 @@ import dataclasses
 from argparse import Namespace
 
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.parser import confirm, unknown
-from toolfold.entrypoints.screen import (
-    Cell,
-    Column,
-    count,
-    moment,
-    print_json,
-    print_table,
-    size,
-)
-from toolfold.errors import NotFound
-from toolfold.execution.sessions.info import SessionInfo
+from toolfold.entrypoints.screen import Cell, Column, moment, print_json, print_table, size
+from toolfold.errors import NotFound, count, shown
+from toolfold.execution.sessions.bindings import SessionInfo
 from toolfold.execution.sessions.sessions import Sessions, sessions_of
 
 _COLUMNS = (

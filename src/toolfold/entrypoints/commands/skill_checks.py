@@ -1,5 +1,6 @@
 """`toolfold skills edit` and `test`, which need a sandbox."""
 
+import dataclasses
 import shlex
 import subprocess
 import tempfile
@@ -10,13 +11,13 @@ from toolfold.app import App
 from toolfold.config.config import environment
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.screen import print_json
 from toolfold.errors import BadInput, NotFound
 from toolfold.execution.modules.skills import not_saved
 from toolfold.execution.skill_tests import SkillTests, describe_test
 from toolfold.skills.folders import MANIFEST, SOURCE
-from toolfold.skills.models import Skill, SkillTexts
-from toolfold.skills.names import parse_name
-from toolfold.skills.places import open_library
+from toolfold.skills.library import open_library
+from toolfold.skills.models import Skill, SkillTexts, parse_name
 
 
 def skills_edit(arguments: Namespace) -> int:
@@ -59,16 +60,22 @@ def skills_test(arguments: Namespace) -> int:
     async def action(app: App) -> int:
         tests = SkillTests(app.library, app.catalog, app.tiers, app.config.settings.limits)
         names = [parse_name(name) for name in arguments.name]
-        status = 0
+        status, told = 0, []
         for skill in [app.library.find(name) for name in names] or app.library.skills():
             try:
                 test = await tests.test(skill.name)
             except NotFound as error:
-                print(f"{skill.name}: not tested: {error}")
+                told.append({"name": skill.name, "tested": False, "message": str(error)})
+                if not arguments.json:
+                    print(f"{skill.name}: not tested: {error}")
                 status = status or int(bool(names))
                 continue
-            print(describe_test(test, skill))
+            told.append({**dataclasses.asdict(test), "tested": True, "message": ""})
+            if not arguments.json:
+                print(describe_test(test, skill))
             status = 1 if test.differences else status
+        if arguments.json:
+            print_json(told)
         return status
 
     return with_app(config_of(arguments), action)

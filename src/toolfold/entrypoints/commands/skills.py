@@ -7,14 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.parser import unknown
-from toolfold.entrypoints.screen import Cell, Column, count, print_json, print_table
-from toolfold.errors import BadInput, NotFound, StoreError
-from toolfold.skills.library import Library
-from toolfold.skills.models import Skill, SkillFault
-from toolfold.skills.names import parse_name
-from toolfold.skills.places import open_library
+from toolfold.entrypoints.screen import Cell, Column, print_json, print_table, tell
+from toolfold.errors import BadInput, NotFound, StoreError, count, shown
+from toolfold.skills.library import Library, open_library
+from toolfold.skills.models import Skill, SkillFault, parse_name
 
 _COLUMNS = (Column("SKILL"), Column("SCOPE"), Column("USED"), Column("DOES", is_wide=True))
 _MAX_EXPORTED = 1_000
@@ -67,7 +64,7 @@ def skills_export(arguments: Namespace) -> int:
             if (target / inside).exists():
                 raise StoreError(f"{target / inside} exists already. Choose another target.")
             (target / inside).write_bytes(source.read_bytes())
-    print(f"Wrote {target}.")
+    tell(arguments, f"Wrote {target}.", name=skill.name, target=str(target))
     return 0
 
 
@@ -87,14 +84,17 @@ def skills_rollback(arguments: Namespace) -> int:
     """Bring a version back."""
     name = parse_name(arguments.name)
     version, number = _library().rollback(name, arguments.version)
-    print(f"{name} is back at version {version.number}, saved as version {number}.")
+    saved = "" if number == version.number else f", saved as version {number}"
+    sentence = f"{name} is back at version {version.number}{saved}."
+    tell(arguments, sentence, name=name, version=version.number, saved_as=number)
     return 0
 
 
 def skills_delete(arguments: Namespace) -> int:
     """Take a skill away."""
     skill = _library().delete(arguments.name)
-    print(f"Deleted {skill.folder}. `toolfold skills rollback {skill.name}` brings it back.")
+    sentence = f"Deleted {skill.folder}. `toolfold skills rollback {skill.name}` brings it back."
+    tell(arguments, sentence, name=skill.name, folder=str(skill.folder))
     return 0
 
 

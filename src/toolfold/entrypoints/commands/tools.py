@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolfold.catalog.listing import ListingCache
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import ListedTool, Tool
 from toolfold.config.config import Config
 from toolfold.config.servers import ServerConfig, config_hash
 from toolfold.entrypoints.commands.options import config_of
 from toolfold.entrypoints.parser import unknown
-from toolfold.entrypoints.screen import Cell, Column, is_terminal, print_table
+from toolfold.entrypoints.screen import Cell, Column, exact_moment, is_terminal, print_table
 from toolfold.entrypoints.terminal import remote_terminal
 from toolfold.errors import NotFound
 
@@ -70,7 +70,7 @@ def tools_search(arguments: Namespace) -> int:
     if found.unmatched:
         print(f"(no tool mentions: {', '.join(found.unmatched)})")
     if found.is_by_words_only:
-        print("(found by words alone)")
+        print("(searched by keyword only)")
     return shelf.report_missing()
 
 
@@ -87,24 +87,47 @@ def tools_describe(arguments: Namespace) -> int:
     return 0
 
 
+def tools_changes(arguments: Namespace) -> int:
+    """Print how tools changed that were used, the newest change first."""
+    from toolfold.execution.trust.approvals import approvals_of
+    from toolfold.execution.trust.pinned_definitions import definition_of
+
+    config, known = config_of(arguments), CachedCatalog(arguments).known()
+    pinned, scope = approvals_of(config).definitions, config.namespace
+    current = {each.path: definition_of(each) for each in known.tools}
+    changes = [*pinned.compare_all(scope, current), *pinned.changes(scope)]
+    if arguments.json:
+        entries = [{"tool": each.tool, "at": each.at, "changes": each.lines()} for each in changes]
+        print(json.dumps(entries, ensure_ascii=False, indent=2))
+        return 0
+    for each in changes:
+        when = "not used since" if each.at is None else f"used so since {exact_moment(each.at)}"
+        print(f"{each.tool} ({when})", *each.lines(), sep="\n  ")
+    if not changes:
+        print("Every tool that was used says of itself what it said then.")
+    return 0
+
+
 class CachedCatalog:
     """What is kept of the configured servers. Those never seen are connected to, once."""
 
     def __init__(self, arguments: Namespace) -> None:
         self._config: Config = config_of(arguments)
-        self._cache = ListingCache(self._config.directories.cache)
-        if any(not path.exists() for path in self._listings().values()):
+        self._listed = self._listings()
+        if self.silent():
             from toolfold.entrypoints.commands.local import learn_tools
 
             learn_tools(self._config)
+            self._listed = self._listings()
 
     def known(self) -> "KnownTools":
         """Return the tools of every server, and what is built in."""
         from toolfold.catalog.known_tools import KnownTools
+        from toolfold.catalog.known_values import values_of
         from toolfold.mounts import built_in_tools
 
-        listings = {s.name: self._cache.load(config_hash(s)) for s in self._servers()}
-        return KnownTools(listings, built_in=built_in_tools())
+        values = {server.name: values_of(server) for server in self._servers()}
+        return KnownTools(self._listed, built_in=built_in_tools(), values=values)
 
     def named(self, name: str) -> list[Tool]:
         """Return the tool of that name, or all tools of the server.
@@ -113,6 +136,8 @@ class CachedCatalog:
             NotFound: Nothing has that name.
         """
         if "." not in name and name in self.server_names():
+            if name in self.silent():
+                raise NotFound(_unlisted(name))
             return self.tools_of(name)
         return [self.known().find(name)]
 
@@ -136,7 +161,7 @@ class CachedCatalog:
 
     def silent(self) -> list[str]:
         """Return the servers whose tools are not known."""
-        return [name for name, path in self._listings().items() if not path.exists()]
+        return [name for name, tools in self._listed.items() if tools is None]
 
     def search(self, query: str, *, limit: int, server: str | None) -> "SearchResult":
         """Return the tools that fit a query: by words and meaning in the daemon, else by words."""
@@ -162,11 +187,7 @@ class CachedCatalog:
 
     def _faults(self) -> list[str]:
         faults = [str(fault) for fault in self._config.faults]
-        faults += [
-            f"{name}: its tools are not known. See `toolfold doctor`."
-            for name, path in self._listings().items()
-            if not path.exists()
-        ]
+        faults += map(_unlisted, self.silent())
         if not self._servers() and not faults:
             where = self._config.directories.config / "mcp.json"
             faults.append(f"No server is configured. Put yours into {where}.")
@@ -175,8 +196,26 @@ class CachedCatalog:
     def _servers(self) -> list[ServerConfig]:
         return [server for server in self._config.servers if server.enabled]
 
-    def _listings(self) -> dict[str, Path]:
-        return {s.name: self._cache.sibling("tools", config_hash(s)) for s in self._servers()}
+    def _listings(self) -> dict[str, tuple[ListedTool, ...] | None]:
+        cache = self._config.directories.cache
+        return {server.name: last_listing(server, cache) for server in self._servers()}
+
+
+def last_listing(server: ServerConfig, cache: Path) -> tuple[ListedTool, ...] | None:
+    """Return what a server, or the specification of an API, said last; None if nothing is kept."""
+    if server.transport == "cli":
+        from toolfold.catalog.program import command_tools
+
+        return command_tools(server)
+    if not server.is_api:
+        return ListingCache(cache).load(config_hash(server))
+    from toolfold.catalog.openapi.cache import kept_tools
+
+    return kept_tools(server, cache)
+
+
+def _unlisted(server: str) -> str:
+    return f"{server}: its tools are not known. See `toolfold doctor`."
 
 
 def _print_json(tools: Iterable[Tool]) -> None:
@@ -196,16 +235,18 @@ def _print_json(tools: Iterable[Tool]) -> None:
 
 def _as_json(tool: Tool) -> dict[str, object]:
     from toolfold.catalog.stubs import render_stub
+    from toolfold.catalog.tool import self_contained
 
     listed = tool.listed
+    output = listed.output_schema
     return {
         "name": tool.path,
         "server": tool.server,
         "tool": listed.name,
         "stub": render_stub(tool),
         "description": listed.description,
-        "input_schema": listed.input_schema,
-        "output_schema": listed.output_schema,
+        "input_schema": self_contained(listed.input_schema),
+        "output_schema": None if output is None else self_contained(output),
         "read_only": listed.read_only,
         "destructive": listed.destructive,
         "idempotent": listed.idempotent,

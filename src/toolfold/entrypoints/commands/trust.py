@@ -1,5 +1,6 @@
 """`toolfold trust`: let the servers of a project's file start, once a person has read it."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from toolfold.config.config import load_config
@@ -7,22 +8,27 @@ from toolfold.config.paths import find_project, project_server_file
 from toolfold.config.serverfile import outline_servers
 from toolfold.config.trust import Trust
 from toolfold.entrypoints.mcp.first_manifest import write_first_manifest
+from toolfold.entrypoints.screen import tell
 from toolfold.errors import ConfigError
 
 
-def trust_project(file: str | None, *, revoke: bool) -> int:
+def trust_project(arguments: Namespace) -> int:
     """Trust the file with its present content, or take that back; say what it starts."""
-    path = Path(file) if file else _project_file()
+    path = Path(arguments.file) if arguments.file else _project_file()
     trust = Trust(load_config().directories.state)
-    if revoke:
+    if arguments.revoke:
         was_trusted = trust.revoke(path)
-        print(f"{path} is {'no longer' if was_trusted else 'not'} trusted.")
+        sentence = f"{path} is {'no longer' if was_trusted else 'not'} trusted."
+        tell(arguments, sentence, file=str(path), trusted=False, servers=[])
         return 0
-    content = trust.trust(path)
-    print(f"{path} is trusted as it is now. Its servers:")
-    for line in outline_servers(content):
-        print(f"  {line}")
+    lines = list(outline_servers(trust.trust(path)))
     write_first_manifest()
+    sentence = f"{path} is trusted as it is now. Its servers:"
+    tell(arguments, sentence, file=str(path), trusted=True, servers=lines)
+    if arguments.json:
+        return 0
+    for line in lines:
+        print(f"  {line}")
     print("An edit of the file takes the trust away. `toolfold trust --revoke` does so now.")
     return 0
 

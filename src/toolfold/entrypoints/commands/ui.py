@@ -5,6 +5,7 @@ from argparse import Namespace
 from toolfold.app import App
 from toolfold.entrypoints.commands.local import with_app
 from toolfold.entrypoints.commands.options import config_of
+from toolfold.entrypoints.commands.state_checks import examine_app
 from toolfold.entrypoints.dashboard.sessions import BrowserSessions
 from toolfold.entrypoints.http.app import http_app
 from toolfold.entrypoints.http.stack import serve_asgi
@@ -23,7 +24,7 @@ def ui(arguments: Namespace) -> int:
             open_browser(address)
 
     async def action(app: App) -> int:
-        served = http_app(app, must_have_key=True, browsers=browsers)
+        served = http_app(app, must_have_key=True, browsers=browsers, examine=examine_app)
         await serve_asgi(served, host="127.0.0.1", port=arguments.port, started=announce)
         return 0
 

@@ -4,13 +4,14 @@ from argparse import Namespace
 
 from toolfold.config.config import current_directory, environment
 from toolfold.config.paths import Directories
-from toolfold.entrypoints.commands.daemon import stop
+from toolfold.entrypoints.commands.daemon import end_daemon, find_daemon
 from toolfold.entrypoints.install import commands
 from toolfold.entrypoints.install.clients import InstallContext
+from toolfold.entrypoints.install.commands import InstallReport
 from toolfold.entrypoints.install.drift import installed_files
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.records import FileRecords
-from toolfold.entrypoints.install.remains import purge, remains
+from toolfold.entrypoints.install.remains import Remains, purge, remains
 from toolfold.entrypoints.parser import confirm
 from toolfold.entrypoints.screen import size
 from toolfold.errors import ConfigError
@@ -18,18 +19,24 @@ from toolfold.errors import ConfigError
 
 def uninstall(arguments: Namespace) -> int:
     """Take toolfold out of clients; with `--purge`, delete everything that it has stored."""
-    status = commands.uninstall(arguments)
-    if arguments.dry_run or status:
-        return status
+    report = commands.unfold(arguments)
+    status = _finish(arguments, report)
+    report.finish()
+    return status
+
+
+def _finish(arguments: Namespace, report: InstallReport) -> int:
+    """Say what remains, or delete it; return the exit status."""
     directories = Directories.from_environ(environment())
     found = remains(directories)
-    if not found:
-        return 0
-    if not arguments.purge:
-        print("Notes, runs and settings remain; `toolfold uninstall all --purge` deletes them:")
-    for each in found:
-        print(f"  {size(each.size_bytes):>8}  {each.path}")
-    if not arguments.purge:
+    report.facts["remains"] = [{"path": str(path), "bytes": size} for path, size in found]
+    report.facts["purged"] = False
+    if report.failed or not found or (arguments.dry_run and not arguments.purge):
+        return report.status
+    _list(found, arguments, report)
+    if not arguments.purge and find_daemon().is_locked():
+        report.say("The daemon is running; `toolfold stop` ends it.")
+    if arguments.dry_run or not arguments.purge:
         return 0
     if clients := _clients(directories):
         raise ConfigError(
@@ -39,12 +46,25 @@ def uninstall(arguments: Namespace) -> int:
     if not confirm(
         "Delete all notes, runs and settings? This cannot be undone.", yes=arguments.yes
     ):
-        print("Nothing was deleted.")
+        report.say("Nothing was deleted.")
         return 1
-    stop(Namespace(now=True))
+    if end_daemon(now=True):
+        report.say("The daemon has ended.")
     purge(found)
-    print("Deleted.")
+    report.say("Deleted.")
+    report.facts |= {"purged": True, "remains": []}
     return 0
+
+
+def _list(found: list[Remains], arguments: Namespace, report: InstallReport) -> None:
+    if not arguments.purge:
+        report.say(
+            "Notes, runs and settings remain; `toolfold uninstall all --purge` deletes them:"
+        )
+    elif arguments.dry_run:
+        report.say("All notes, runs and settings would be deleted:")
+    for each in found:
+        report.say(f"  {size(each.size_bytes):>8}  {each.path}")
 
 
 def _clients(directories: Directories) -> list[str]:

@@ -4,7 +4,8 @@ from argparse import Namespace
 
 from toolfold.config.config import current_directory, environment, load_config
 from toolfold.entrypoints.install.found import FoundClient, found_clients, next_command
-from toolfold.entrypoints.screen import Cell, count, print_line
+from toolfold.entrypoints.screen import Cell, print_line
+from toolfold.errors import count
 
 
 def welcome(_arguments: Namespace) -> int:

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import IO
 
 from toolfold.config.config import load_config
-from toolfold.config.faults import shown
 from toolfold.entrypoints.parser import confirm
-from toolfold.entrypoints.screen import Cell, Column, count, moment, print_json, print_table
-from toolfold.errors import BadInput, NotFound
+from toolfold.entrypoints.screen import Cell, Column, moment, print_json, print_table, tell
+from toolfold.errors import BadInput, NotFound, count, shown
 from toolfold.workspace.descent import Status
 from toolfold.workspace.usage import Quota
 from toolfold.workspace.verbs import inner_path
@@ -68,11 +67,11 @@ def workspace_rm(arguments: Namespace) -> int:
     inside = [each for each, _ in _files(workspace) if _is_below(each, path) and each != path]
     question = f"Remove {count(len(inside), 'file')} below {path or workspace.root}?"
     if inside and not confirm(question, yes=arguments.yes):
-        print("Nothing was removed.")
+        tell(arguments, "Nothing was removed.", removed=0)
         return 1
     with _reporting_errors():
         removed = workspace.remove(path)
-    print(f"{removed:,} removed.")
+    tell(arguments, f"{count(removed, 'entry', 'entries')} removed.", removed=removed)
     return 0
 
 
@@ -88,7 +87,8 @@ def workspace_export(arguments: Namespace) -> int:
         raise NotFound(f"There is no file at {start!r} in the workspace.")
     with _reporting_errors():
         _write(workspace, [path for path, _ in found], target)
-    print(f"{count(len(found), 'file')} written to {target}.")
+    sentence = f"{count(len(found), 'file')} written to {target}."
+    tell(arguments, sentence, archive=str(target), files=len(found))
     return 0
 
 

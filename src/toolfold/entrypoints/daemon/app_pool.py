@@ -1,12 +1,12 @@
 """The apps of a daemon: clients with equal configurations share one."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from toolfold.app import App, SharedResources, running_app
 from toolfold.config.config import Config
@@ -32,6 +32,61 @@ class _PooledApp:
         self.clients += change
         self.changed.set()
         self.changed = anyio.Event()
+
+
+@dataclass(slots=True, eq=False)
+class _UsedApp:
+    """An app that a client has, until it has another and no request is left in this one."""
+
+    app: App
+    requests: int = 0
+    is_superseded: bool = False
+    unused: anyio.Event = field(default_factory=anyio.Event)
+
+    def supersede(self) -> None:
+        self.is_superseded = True
+        self.count(0)
+
+    def count(self, change: int) -> None:
+        self.requests += change
+        if self.is_superseded and not self.requests:
+            self.unused.set()
+
+
+class CurrentApp:
+    """The app of one client: another one from its next request on when its files changed."""
+
+    def __init__(self, apps: "AppPool", used: _UsedApp) -> None:
+        self._apps = apps
+        self._used = used
+        self.switched = anyio.Event()
+        """Set with the next switch; another one is here then."""
+
+    @contextmanager
+    def using(self) -> Iterator[App]:
+        """Have the app that is current now for the length of a request."""
+        used = self._used
+        used.count(+1)
+        try:
+            yield used.app
+        finally:
+            used.count(-1)
+
+    async def switch(self, config: Config) -> None:
+        """Have another app from the next request on; those under way keep what they have.
+
+        Raises:
+            StoreError: It could not be started.
+        """
+        used = await self._apps.hold(config)
+        self.leave()
+        self._used = used
+        self.switched.set()
+        self.switched = anyio.Event()
+
+    def leave(self) -> None:
+        """Need no app any more."""
+        self._used.supersede()
 
 
 class AppPool:
@@ -68,6 +123,31 @@ class AppPool:
         finally:
             pooled.count(-1)
 
+    @asynccontextmanager
+    async def follow(self, config: Config) -> AsyncIterator[CurrentApp]:
+        """Be a client of the app for `config`, and of others that take its place.
+
+        Raises:
+            StoreError: It could not be started.
+        """
+        current = CurrentApp(self, await self.hold(config))
+        try:
+            yield current
+        finally:
+            current.leave()
+
+    async def hold(self, config: Config) -> _UsedApp:
+        """Return the app for `config`, which stays until it is superseded and not used."""
+        assert self._owners is not None  # noqa: S101
+        used: _UsedApp = await self._owners.start(self._hold, config)
+        return used
+
+    async def _hold(self, config: Config, *, task_status: TaskStatus[_UsedApp]) -> None:
+        async with self.enter(config) as app:
+            used = _UsedApp(app)
+            task_status.started(used)
+            await used.unused.wait()
+
     def _find(self, config: Config) -> _PooledApp | None:
         for pooled in self._pooled:
             if pooled.config == config and not pooled.is_private:
@@ -103,7 +183,15 @@ class AppPool:
             if pooled.clients == 0:
                 with anyio.move_on_after(linger_s):
                     await pooled.changed.wait()
+                await self._runs_of(pooled.config)
                 if pooled.clients == 0:
                     return
             else:
                 await pooled.changed.wait()
+
+    async def _runs_of(self, config: Config) -> None:
+        """Wait for the runs that began with a configuration: they keep its servers."""
+        configs = self._shared.run_configs
+        for run in self._shared.background_runs.under_way:
+            if configs.of(run.id) == config:
+                await run.over.wait()

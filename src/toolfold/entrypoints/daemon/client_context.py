@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolfold.config.config import Config, load_config, parse_overrides
-from toolfold.config.environ_names import variables_named
+from toolfold.config.config import Config, load_config, parse_overrides, variables_named
 from toolfold.errors import ConfigError
+from toolfold.storage.files import ReadFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ClientContext:
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"A client did not say where it is: {error!r}.") from error
 
-    def variables(self) -> list[str]:
+    def variables(self, read: ReadFile) -> list[str]:
         """Return the variables that its configuration names.
 
         Raises:
@@ -46,9 +46,10 @@ class ClientContext:
             cwd=self.cwd,
             environ=self.environ,
             overrides=self.overrides,
+            read=read,
         )
 
-    def config(self, variables: dict[str, str]) -> Config:
+    def config(self, variables: dict[str, str], read: ReadFile) -> Config:
         """Return its configuration.
 
         Raises:
@@ -59,4 +60,5 @@ class ClientContext:
             cwd=self.cwd,
             environ={**variables, **self.environ},
             overrides=self.overrides,
+            read=read,
         )

@@ -20,6 +20,7 @@ class ConnectedClient:
     id: str
     pid: int
     project: str
+    version: str = ""
     since: float = field(default_factory=time.time)
     in_flight: InFlight = field(default_factory=InFlight)
 
@@ -29,6 +30,7 @@ class ConnectedClient:
             "id": self.id,
             "pid": self.pid,
             "project": self.project,
+            "version": self.version,
             "since": self.since,
             "in_flight": len(self.in_flight),
         }

@@ -13,8 +13,8 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
 from toolfold.app import App, SharedResources
-from toolfold.config.caller import CommandCaller, acting_for
-from toolfold.config.config import Config
+from toolfold.catalog.questions import Elicitor
+from toolfold.config.config import CommandCaller, Config, acting_for
 from toolfold.entrypoints.cli import make_parser, run_command
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
@@ -26,8 +26,8 @@ from toolfold.entrypoints.terminal import (
     attached,
     route_streams,
 )
-from toolfold.memory.forms import as_json
-from toolfold.memory.memories import RequestContext
+from toolfold.journal.runs import TERMINAL, Origin
+from toolfold.memory.models import as_json
 from toolfold.relay.wire import decode, encode
 
 _T = TypeVar("_T")
@@ -95,10 +95,6 @@ def _run(argv: list[str], caller: CommandCaller, terminal: "SocketTerminal") -> 
             _log.exception("A command ended with an error.")
             terminal.write("stderr", "toolfold: The command failed; see `toolfold logs`.\n")
             return _FAILED
-
-
-async def _as_json(value: Awaitable[Any]) -> Any:
-    return as_json(await value)
 
 
 def _pieces(content: _Content) -> Iterator[_Content]:
@@ -174,14 +170,17 @@ class SocketTerminal:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def read_line(self) -> str:
+    def read_line(self, *, hidden: bool = False) -> str:
         """Return what is typed, with its end; "" when nothing more comes.
+
+        What is `hidden` does not appear there while it is typed.
 
         Raises:
             Interrupted: The person pressed Control-C instead, or is gone.
         """
         self._flush("stdout")
-        content: bytes = self.portal.call(self._ask, {"read": "line"})
+        kind = "hidden" if hidden else "line"
+        content: bytes = self.portal.call(self._ask, {"read": kind})
         return content.decode("utf-8", "surrogateescape")
 
     def read_input(self, path: str | None = None) -> bytes:
@@ -232,18 +231,29 @@ class SocketTerminal:
 
     def ask_memory(
         self,
-        place: RequestContext,
+        config: Config,
+        namespace: str,
         verb: str,
         arguments: dict[str, Any],
+        *,
         on_progress: OnMemoryProgress | None,
+        elicitor: Elicitor | None,
     ) -> Any:
         """Have a verb of memory done, and return its answer as JSON.
 
         Raises:
             ToolfoldError: It could not be done.
         """
-        call = partial(self.shared.memories.call, place, verb, arguments, progress=on_progress)
-        return self.portal.call(self._interruptible, lambda: _as_json(call()))
+        project = str(config.project or config.start_directory)
+        door = self.shared.verb_doors.enter(
+            config,
+            Origin(client=TERMINAL, project=project),
+            "terminal",
+            namespace=namespace,
+            ask=elicitor,
+        )
+        call = partial(door.call, verb, arguments, form=as_json, progress=on_progress)
+        return self.portal.call(self._interruptible, call)
 
     async def _interruptible(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do something until the terminal is interrupted.

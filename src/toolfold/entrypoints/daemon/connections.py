@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import anyio
@@ -17,15 +18,14 @@ from anyio.abc import ByteStream, TaskGroup
 from mcp.server import Server
 
 from toolfold import __version__
-from toolfold.app import App, SharedResources
-from toolfold.config.caller import CommandCaller
-from toolfold.config.config import Config, deciding_files
-from toolfold.entrypoints.daemon.app_pool import AppPool
+from toolfold.app import SharedResources
+from toolfold.config.config import CommandCaller, Config, deciding_files
+from toolfold.entrypoints.daemon.app_pool import AppPool, CurrentApp
 from toolfold.entrypoints.daemon.client_context import ClientContext
 from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients, Wait
 from toolfold.entrypoints.daemon.commands import CommandServer
-from toolfold.entrypoints.daemon.hooks import HookServer
-from toolfold.entrypoints.daemon.reload import until_changed
+from toolfold.entrypoints.daemon.hooks import HookServer, review_program
+from toolfold.entrypoints.daemon.reload import ConfigWatch, FileWatch, Following, GoodFiles
 from toolfold.entrypoints.daemon.verbs import VerbServer
 from toolfold.entrypoints.hooks.service import Hooks
 from toolfold.entrypoints.mcp.lines import CallTool, LineStream, serve_lines
@@ -33,9 +33,8 @@ from toolfold.entrypoints.mcp.manifest_writer import save_manifest
 from toolfold.entrypoints.mcp.memory import graph_call, make_memory_server
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ConfigError, ToolfoldError
-from toolfold.execution.losses import describe_losses
+from toolfold.execution.background import describe_interrupted, describe_losses
 from toolfold.journal.runs import TERMINAL
-from toolfold.memory.memories import RequestContext
 from toolfold.relay.wire import WIRE, decode, encode
 
 _log = logging.getLogger(__name__)
@@ -43,6 +42,7 @@ _log = logging.getLogger(__name__)
 _GREETING_S: Final = 30.0
 _REPLACING_S: Final = 5.0
 _MAX_HELLO: Final = 1024 * 1024
+_MAX_VERSION: Final = 40
 
 Prove = Callable[[str], str]
 """Returns what only somebody who knows the daemon's token can say to a message."""
@@ -80,8 +80,17 @@ class ConnectionServer:
         self._shared = shared
         self._apps = apps
         self._clients = clients
+        self._greeted: set[str] = set()
+        self.watch: Final = FileWatch()
+        """Must be served for changes of files to be noticed."""
+        self.files: Final = GoodFiles()
         self._commands = CommandServer(apps, shared)
-        self._hooks = Hooks(shared.memories, shared.embedder, journal=shared.journal)
+        self._hooks = Hooks(
+            shared.verb_doors,
+            shared.embedder,
+            journal=shared.journal,
+            review=partial(review_program, apps),
+        )
 
     async def receive(self, stream: ByteStream, prove: Prove) -> None:
         """Serve one connection to its end. Whatever goes wrong concerns that one alone."""
@@ -131,11 +140,12 @@ class ConnectionServer:
     async def _greet(self, hello: dict[str, Any], lines: LineStream, prove: Prove) -> None:
         context = ClientContext.read(hello)
         is_command = hello["kind"] == "command"  # what is wrong with settings it says itself
+        given = [] if is_command else await self._variables(context)
         greeting = {
             "wire": WIRE,
             "version": __version__,
             "proof": prove(f"daemon:{hello.get('nonce')}"),
-            "needs": [] if is_command else await anyio.to_thread.run_sync(context.variables),
+            "needs": given,
         }
         await lines.send(encode(greeting))
         reply = await _next(lines)
@@ -146,19 +156,47 @@ class ConnectionServer:
         if is_command:
             await self._serve_command(hello, reply, context, lines)
             return
-        config = await anyio.to_thread.run_sync(context.config, reply["environ"])
+        load = partial(context.config, reply["environ"], self.files.read)
+        config = await anyio.to_thread.run_sync(load)
         project = str(config.project or config.start_directory)
-        client = ConnectedClient(id=str(hello["client"]), pid=hello.get("pid", 0), project=project)
+        client = _client(hello, project)
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, client.id, lost) if lost else {}
+        if hello["kind"] == "mcp":
+            await self._remind(client.id, [*lost, *reply.get("told", [])])
         ready = encode({"ready": True, "pid": os.getpid(), "lost": losses})
-        outdated = partial(
-            until_changed,
-            config,
-            deciding_files(config, context.cwd, hello["config"]),
-            partial(context.config, reply["environ"]),
-        )
-        await self._serve(config, client, lines, hello, ready, outdated)
+        following = self._following(config, client.id, hello, load)
+
+        async def is_known(new: Config) -> bool:
+            needs = await self._variables(context)
+            return set(needs) <= set(given) and new.settings.tools == "code"
+
+        following.is_known = is_known
+        await self._serve(config, client, lines, hello, ready, following)
+
+    def _following(
+        self, config: Config, client: str, hello: dict[str, Any], load: Callable[[], Config]
+    ) -> Following:
+        files = deciding_files(config, Path(hello["cwd"]), hello["config"])
+
+        def tell() -> None:
+            if hello["kind"] == "mcp":
+                self._shared.background_runs.owe(client, self.files.news(client, files))
+
+        tell()
+        return Following(watch=ConfigWatch(self.watch, files, load, tell), config=config)
+
+    async def _variables(self, context: ClientContext) -> list[str]:
+        return await anyio.to_thread.run_sync(context.variables, self.files.read)
+
+    async def _remind(self, client: str, known: list[str]) -> None:
+        """Have a client that this daemon has not seen told what became of its runs before it."""
+        if client not in self._greeted:
+            self._greeted.add(client)
+            told = await anyio.to_thread.run_sync(
+                describe_interrupted, self._shared.journal, client, known
+            )
+            self._shared.background_runs.owe(client, told)
 
     async def _serve(  # what was found out of a client
         self,
@@ -167,7 +205,7 @@ class ConnectionServer:
         lines: LineStream,
         hello: dict[str, Any],
         ready: bytes,
-        outdated: Wait,
+        following: Following,
     ) -> None:
         match hello["kind"]:
             case "verbs":
@@ -178,11 +216,11 @@ class ConnectionServer:
                 await self._serve_hook(config, client, lines)
             case _ if config.settings.tools != "code":
                 await lines.send(ready)
-                await self._serve_memory(config, client, lines, hello)
+                await self._serve_memory(config, client, lines, hello, following)
             case _:
-                async with self._apps.enter(config) as app:
+                async with self._apps.follow(config) as current:
                     await lines.send(ready)
-                    await self._serve_code(app, client, lines, hello, outdated)
+                    await self._serve_code(current, client, lines, hello, following)
 
     async def _serve_command(
         self,
@@ -191,9 +229,7 @@ class ConnectionServer:
         context: ClientContext,
         lines: LineStream,
     ) -> None:
-        client = ConnectedClient(
-            id=str(hello["client"]), pid=hello.get("pid", 0), project=str(context.cwd)
-        )
+        client = _client(hello, str(context.cwd))
         lost = reply.get("lost", [])
         losses = describe_losses(self._shared.journal, TERMINAL, lost) if lost else {}
         await lines.send(encode({"ready": True, "pid": os.getpid(), "lost": losses}))
@@ -203,36 +239,46 @@ class ConnectionServer:
 
     async def _serve_code(
         self,
-        app: App,
+        current: CurrentApp,
         client: ConnectedClient,
         lines: LineStream,
         hello: dict[str, Any],
-        outdated: Wait,
+        following: Following,
     ) -> None:
         is_outdated = False
 
-        async def note_when_outdated() -> None:
+        async def follow() -> None:
             nonlocal is_outdated
-            await outdated()
+            await following.switch(current, keep)
             is_outdated = True
 
-        make = partial(make_server, app)
-        # Also if this client leaves at once.
-        self._background.start_soon(save_manifest, app.config, make, hello)
-        server = make(client=client.id, session=client.id)
+        def keep() -> None:
+            # Also if this client leaves at once.
+            with current.using() as app:
+                make = partial(make_server, app)
+                self._background.start_soon(save_manifest, app.config, make, hello)
+
+        keep()
+        server = make_server(current, client=client.id, session=client.id)
         try:
-            await self._serve_mcp(server, client, lines, outdated=note_when_outdated)
+            await self._serve_mcp(server, client, lines, outdated=follow)
         finally:
             if not is_outdated:  # else it comes back at once, and asks what became of its runs
                 self._shared.background_runs.leave(client.id)
 
     async def _serve_memory(
-        self, config: Config, client: ConnectedClient, lines: LineStream, hello: dict[str, Any]
+        self,
+        config: Config,
+        client: ConnectedClient,
+        lines: LineStream,
+        hello: dict[str, Any],
+        following: Following,
     ) -> None:
         make = partial(make_memory_server, self._shared.stores, config, client=client.id)
         self._background.start_soon(save_manifest, config, make, hello)
         call = graph_call(self._shared.stores, config, client=client.id)
-        await self._serve_mcp(make(), client, lines, call=call)
+        outdated = partial(following.watch.changed, config)
+        await self._serve_mcp(make(), client, lines, call=call, outdated=outdated)
 
     async def _serve_mcp(
         self,
@@ -250,8 +296,9 @@ class ConnectionServer:
         self, config: Config, client: ConnectedClient, lines: LineStream
     ) -> None:
         server = VerbServer(
-            memories=self._shared.memories,
-            context=RequestContext(config.namespace, config.settings.memory),
+            doors=self._shared.verb_doors,
+            config=config,
+            client=client.id,
             lines=lines,
             in_flight=client.in_flight,
         )
@@ -264,6 +311,13 @@ class ConnectionServer:
         )
         async with self._clients.served(client):
             await server.serve()
+
+
+def _client(hello: dict[str, Any], project: str) -> ConnectedClient:
+    version = str(hello.get("version", ""))[:_MAX_VERSION]
+    return ConnectedClient(
+        id=str(hello["client"]), pid=hello.get("pid", 0), project=project, version=version
+    )
 
 
 async def _next(lines: LineStream) -> dict[str, Any]:

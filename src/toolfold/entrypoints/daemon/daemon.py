@@ -22,6 +22,7 @@ from toolfold.config.config import Config
 from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.clients import ConnectedClients
 from toolfold.entrypoints.daemon.connections import ConnectionServer
+from toolfold.entrypoints.daemon.reload import GoodFiles
 from toolfold.relay.daemon import DaemonHandle
 from toolfold.storage.files import replace_file
 
@@ -57,6 +58,7 @@ class Daemon:
         self._token = secrets.token_urlsafe(24) if handle.uses_port else ""
         self._started = time.time()
         self._tasks: TaskGroup | None = None
+        self._files: GoodFiles | None = None
 
     async def serve(self) -> None:
         """Serve until idle, drained or cancelled. The socket and the lock go first."""
@@ -103,6 +105,7 @@ class Daemon:
             "idle_s": self._idle_s if math.isfinite(self._idle_s) else None,
             "foreground": self._on_stop is not None,
             "in_flight": self._clients.in_flight,
+            "unusable": [str(edit) for edit in self._files.unusable()] if self._files else [],
             "clients": self._clients.status(),
             "servers": [
                 {"name": each.name, "state": each.state, "fault": each.fault} for each in upstreams
@@ -129,6 +132,8 @@ class Daemon:
 
     async def _accept(self, listener: Any, tasks: TaskGroup) -> None:
         server = ConnectionServer(self, self._shared, self._apps, self._clients, tasks)
+        self._files = server.files
+        tasks.start_soon(server.watch.serve)
         prove = partial(self._handle.proof, self._token)
         while True:
             try:

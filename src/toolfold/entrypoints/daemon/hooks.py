@@ -9,12 +9,20 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolfold.config.config import Config
-from toolfold.entrypoints.hooks.service import Hooks
+from toolfold.entrypoints.daemon.app_pool import AppPool
+from toolfold.entrypoints.hooks.program_review import ProgramReview
+from toolfold.entrypoints.hooks.service import HookAnswer, Hooks
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
 from toolfold.errors import ToolfoldError
 from toolfold.relay.wire import decode, encode, key_of
 
 _log = logging.getLogger(__name__)
+
+
+async def review_program(apps: AppPool, config: Config, payload: dict[str, str]) -> HookAnswer:
+    """Say whether the user shall be asked about a program that is about to run."""
+    async with apps.enter(config) as app:
+        return await ProgramReview(app).answer(payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

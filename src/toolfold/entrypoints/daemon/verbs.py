@@ -1,18 +1,20 @@
 """Answer scripts, commands and hooks that ask memory directly: a verb a line."""
 
 import logging
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import anyio
 
+from toolfold.config.config import Config
 from toolfold.entrypoints.mcp.lines import InFlight, LineStream
-from toolfold.errors import BadInput, ToolfoldError
-from toolfold.memory.background import in_background
-from toolfold.memory.forms import as_json
-from toolfold.memory.memories import Memories, RequestContext
+from toolfold.errors import BadInput, NotFound, ToolfoldError
+from toolfold.execution.verb_door import VerbDoors
+from toolfold.journal.runs import Origin
+from toolfold.memory.models import as_json
+from toolfold.memory.store import in_background
+from toolfold.memory.verbs import VERBS
 from toolfold.relay.wire import MAX_LINE, decode, encode, key_of
 
 _log = logging.getLogger(__name__)
@@ -24,8 +26,9 @@ _REPORT_S: Final = 0.05
 class VerbServer:
     """Serves one peer, in the namespace where it is unless a request names another."""
 
-    memories: Memories
-    context: RequestContext
+    doors: VerbDoors
+    config: Config
+    client: str
     lines: LineStream
     in_flight: InFlight
 
@@ -44,8 +47,7 @@ class VerbServer:
         request_id = request.get("id")
         with self.in_flight.counting(key_of(request_id)):
             try:
-                async for answer in self._answers(request):
-                    await self._send(request_id, answer)
+                await self._send(request_id, {"value": await self._value(request)})
             except ToolfoldError as error:
                 reason = {"code": error.code, "message": str(error)}
                 await self._send(request_id, {"error": reason})
@@ -54,34 +56,41 @@ class VerbServer:
                 reason = {"code": "store", "message": "Memory failed; see `toolfold logs`."}
                 await self._send(request_id, {"error": reason})
 
-    async def _answers(self, request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def _value(self, request: dict[str, Any]) -> Any:
+        """Answer a request; of one that is answered in pages, what is said after the last."""
         if not request:
             raise BadInput("This cannot be read: it is nested too deep, or a number is too long.")
-        namespace = request.get("namespace") or self.context.namespace
+        namespace = request.get("namespace") or self.config.namespace
         verb, arguments = request.get("verb", 0), request.get("arguments", {})
         kinds = ((namespace, str), (verb, str), (arguments, dict))
         if not all(isinstance(value, kind) for value, kind in kinds):
             raise BadInput("A request is {id, verb, arguments, namespace}.")
-        context = self.context._replace(namespace=namespace)
+        if verb not in VERBS:
+            raise NotFound(f"Memory has no verb {verb!r}.")
+        cross = partial(self._cross, namespace, verb, arguments)
         if request.get("pages"):
-            async for page in self.memories.pages(context, verb, arguments):
-                yield {"page": as_json(page)}
-            yield {"value": None}
-            return
-        yield {"value": as_json(await self._call(request, context, verb, arguments))}
-
-    async def _call(
-        self, request: dict[str, Any], context: RequestContext, verb: str, arguments: dict[str, Any]
-    ) -> Any:
+            return await cross(on_page=partial(self._send_page, request.get("id")))
         if not request.get("progress"):
-            return await self.memories.call(context, verb, arguments)
+            return await cross()
         latest: list[Any] = []
 
         def note(done: int, total: int, what: str = "") -> None:
             latest[:] = [done, total, what]
 
         async with in_background(partial(self._report, request.get("id"), latest)):
-            return await self.memories.call(context, verb, arguments, progress=note)
+            return await cross(progress=note)
+
+    async def _cross(
+        self, namespace: str, verb: str, arguments: dict[str, Any], **options: Any
+    ) -> Any:
+        """Have a verb done in a namespace, as the rules say."""
+        project = str(self.config.project or self.config.start_directory)
+        origin = Origin(client=self.client, project=project)
+        door = self.doors.enter(self.config, origin, "script", namespace=namespace)
+        return await door.call(verb, arguments, form=as_json, **options)
+
+    async def _send_page(self, request_id: object, page: Any) -> None:
+        await self._send(request_id, {"page": as_json(page)})
 
     async def _report(self, request_id: object, latest: list[Any]) -> None:
         """Tell the peer now and then how far its request is."""

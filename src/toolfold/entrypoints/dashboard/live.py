@@ -10,8 +10,8 @@ from starlette.types import Message, Receive, Scope, Send
 from toolfold.entrypoints.dashboard.render import HEADERS
 from toolfold.entrypoints.rest.disconnect import until_left
 
-_LOOK_S: Final = 0.4
-_BEAT_LOOKS: Final = 40
+_LOOK_S: Final = 0.25
+_BEAT_LOOKS: Final = 64
 
 Version = Callable[[], Awaitable[object]]
 """Returns a value that differs once something has changed."""

@@ -1,14 +1,17 @@
 """Keep what there is to keep of a conversation: an event, and a short record of it."""
 
 import hashlib
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import anyio.to_thread
 
 from toolfold.config.config import Config
 from toolfold.entrypoints.hooks.notes import SESSION_TAG
+from toolfold.execution.verb_door import VerbDoor
 from toolfold.jsontypes import Json
-from toolfold.memory.memories import Memories, RequestContext
+from toolfold.memory.models import as_it_is, as_json
 from toolfold.relay.hooks.record import Transcript, describe, duration_ms, read_transcript
 
 _SOURCE: Final = "claude-code"
@@ -16,9 +19,12 @@ _TWICE_S: Final = 60.0
 _MAX_NAME: Final = 200
 _TAG_DIGITS: Final = 16
 
+Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
+"""Has a verb done, and returns its answer as the service gives it."""
+
 
 async def record(
-    memories: Memories, config: Config, payload: dict[str, str], *, event: str, now: float
+    door: VerbDoor, config: Config, payload: dict[str, str], *, event: str, now: float
 ) -> tuple[str, ...]:
     """Write down what happened; return what could not be read.
 
@@ -31,16 +37,16 @@ async def record(
     project = (config.project or config.start_directory).name
     text = describe(transcript, project=project, directory=str(config.start_directory))
     session = _name(payload.get("session_id", ""))
-    place = RequestContext(config.namespace, config.settings.memory)
+    call = _calls(door)
     if text:
-        await _store(memories, place, text, session)
+        await _store(call, text, session)
     happened: dict[str, Any] = {"event_type": event, "session_id": session or None}
-    known = await memories.call(place, "memory.recall_events", happened | {"since": now - _TWICE_S})
+    known = await call("memory.recall_events", happened | {"since": now - _TWICE_S})
     if not (session and known.total):
         reason = _name(payload.get("reason") or payload.get("trigger") or "")
         happened |= {"content": text, "outcome": reason or None}
         happened["duration_ms"] = duration_ms(transcript)
-        await memories.call(place, "memory.record_event", happened)
+        await call("memory.record_event", happened)
     return remarks
 
 
@@ -53,7 +59,7 @@ async def _read(path: str) -> tuple[Transcript, tuple[str, ...]]:
         return Transcript(), (f"The transcript cannot be read: {error}.",)
 
 
-async def _store(memories: Memories, place: RequestContext, text: str, session: str) -> None:
+async def _store(call: Call, text: str, session: str) -> None:
     tags = [SESSION_TAG]
     supersedes: list[str] = []
     if session:
@@ -61,27 +67,31 @@ async def _store(memories: Memories, place: RequestContext, text: str, session: 
         digest = hashlib.sha256(session.encode(errors="replace")).hexdigest()
         own = f"session-{digest[:_TAG_DIGITS]}"
         tags.append(own)
-        supersedes = await _earlier(memories, place, own)
+        supersedes = await _earlier(call, own)
     arguments: dict[str, Any] = {
         "content": text,
         "tags": tags,
         "memory_type": "session",
         "source": _SOURCE,
     }
-    kept = await memories.call(place, "memory.store", arguments)
+    kept = await call("memory.store", arguments)
     earlier: list[Json] = [each for each in supersedes if each != kept]
     if earlier:
-        await memories.call(place, "memory.delete_batch", {"hashes": earlier})
+        await call("memory.delete_batch", {"hashes": earlier})
 
 
-async def _earlier(memories: Memories, place: RequestContext, tag: str) -> list[str]:
+async def _earlier(call: Call, tag: str) -> list[str]:
     """Return the records that we made with a tag; people may use it for notes of their own."""
-    found = await memories.call(place, "memory.search_by_tag", {"tags": tag})
+    found = await call("memory.search_by_tag", {"tags": tag})
     own = []
     for short in [note.hash for note in found.memories]:
-        note = await memories.call(place, "memory.get", {"hash": short})
+        note = await call("memory.get", {"hash": short})
         own += [short] if note.source == _SOURCE else []
     return own
+
+
+def _calls(door: VerbDoor) -> Call:
+    return partial(door.call, form=as_it_is, kept=as_json)
 
 
 def _name(text: str) -> str:

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Final, NamedTuple
 
-from toolfold.catalog.definitions import DefinitionText, definition, listing
+from toolfold.catalog.tool import DefinitionText, definition, listing
 from toolfold.journal.journal import Journal
-from toolfold.journal.runs import Origin
-from toolfold.journal.texts import compact, tool_text
+from toolfold.journal.runs import Origin, compact, tool_text
 from toolfold.jsontypes import JsonObject
 from toolfold.relay.surface import load_surface
 from toolfold.tokens import count_tokens

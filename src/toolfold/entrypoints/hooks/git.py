@@ -23,6 +23,7 @@ _MAX: Final = 2_000
 _MAX_NAME: Final = 100
 _NO_NAME: Final = re.compile(r"[^\w./-]")
 _NO_COMMITS: Final = "does not have any commits yet"
+_BOUNDARY: Final = "Stopping at filesystem boundary"  # where its search for a repository ended
 _SAFELY: Final = (
     "--no-pager",
     *("-c", "core.fsmonitor=false"),
@@ -133,8 +134,14 @@ async def _output(command: list[str], environ: dict[str, str]) -> str:
     if done.returncode > 1:
         words = done.stderr.decode(errors="replace").strip()
         if _NO_COMMITS not in words:
-            raise _GitFailed(words.splitlines()[-1][:200] if words else "no reason given")
+            raise _GitFailed(_reason(words)[:200])
     return done.stdout.decode(errors="replace")[:_MAX]
+
+
+def _reason(words: str) -> str:
+    """Return the line of git's words that says what is wrong, not how far git has looked."""
+    lines = [line for line in words.splitlines() if not line.startswith(_BOUNDARY)]
+    return lines[-1] if lines else "no reason given"
 
 
 def _git_directory(directory: Path) -> Path | None:

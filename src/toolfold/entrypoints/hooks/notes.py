@@ -24,13 +24,15 @@ class NoteCandidates:
 
 
 def choose(sources: Sequence[NoteCandidates], *, most: int) -> list[AnyNote]:
-    """Return the share of each source, then what else there is, each note once."""
+    """Return the share of each source, then what else there is, each note once, if it holds."""
     chosen: dict[str, AnyNote] = {}
     said: set[str] = set()
     sessions = 0
     for note in _in_turn(sources):
         is_session = SESSION_TAG in note.tags
         if note.hash in chosen or note.preview in said or len(chosen) == most:
+            continue
+        if note.superseded:
             continue
         if is_session and sessions == _MAX_SESSIONS:
             continue

@@ -1,28 +1,34 @@
 """Answer hooks: recall notes when a conversation begins or turns, record it when it ends."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
 from toolfold.config.config import Config
-from toolfold.config.hooks import HookSettings
+from toolfold.config.settings import HookSettings
 from toolfold.embedding import Embedder
 from toolfold.entrypoints.hooks.conversation_record import record
 from toolfold.entrypoints.hooks.cost import AvoidedCall, book, tokens_as_tool_calls
 from toolfold.entrypoints.hooks.git import Git, GitContext, GitLocation
 from toolfold.entrypoints.hooks.notes import NoteCandidates, choose, fitted, line
 from toolfold.entrypoints.hooks.topics import Conversations, Subject
-from toolfold.errors import BadInput
+from toolfold.errors import BadInput, Denied, NeedsApproval, Unrecorded, count
+from toolfold.execution.verb_door import VerbDoor, VerbDoors
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
-from toolfold.memory.background import in_background
-from toolfold.memory.memories import Memories, RequestContext
-from toolfold.memory.models import CompactMemory, CompactSearchResult, ExplainedMemory
-from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.models import (
+    CompactMemory,
+    CompactSearchResult,
+    ExplainedMemory,
+    as_it_is,
+    as_json,
+)
+from toolfold.memory.ranking.rank import telling_words
+from toolfold.memory.store import in_background
 from toolfold.relay.hooks.secrets import beginning_without_secrets
 from toolfold.relay.hooks.text import asks_for_memory, fenced
 from toolfold.tokens import count_tokens
@@ -42,6 +48,7 @@ _HOW: Final = 'In execute_code, memory.get("HASH") returns the whole of a note.'
 
 HookAnswer = dict[str, Any]
 FoundNotes = Sequence[CompactMemory | ExplainedMemory]
+ReviewProgram = Callable[[Config, dict[str, str]], Awaitable[HookAnswer]]
 
 
 class Hooks:
@@ -49,14 +56,19 @@ class Hooks:
 
     def __init__(
         self,
-        memories: Memories,
+        doors: VerbDoors,
         embedder: Embedder | None = None,
         *,
         journal: Journal | None = None,
+        review: "ReviewProgram | None" = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Without an embedder, no topic ever turns; without a journal, no ledger has it."""
-        self._memories = memories
+        """Without an embedder, no topic ever turns; without a journal, no ledger has it.
+
+        Without `review`, nothing is said of programs.
+        """
+        self._review = review
+        self._doors = doors
         self._journal = journal
         self._embedder = embedder
         self._clock = clock
@@ -67,12 +79,19 @@ class Hooks:
         """Answer one hook; empty if it is switched off, or there is nothing to say.
 
         `context` is for the model, `message` for the user; `remarks` tell what did not work and did
-        not matter, `notes`, `tokens` and `saved` what it came to.
+        not matter, `notes`, `tokens` and `saved` what it came to. What a rule forbids is a remark,
+        too: nobody else is to be asked for it.
 
         Raises:
             BadInput: There is no such hook.
             StoreError: Memory does not answer.
         """
+        try:
+            return await self._answer(config, request)
+        except (Denied, NeedsApproval, Unrecorded) as error:
+            return {"remarks": [str(error)]}
+
+    async def _answer(self, config: Config, request: JsonObject) -> HookAnswer:
         hook, payload = request.get("hook"), _payload(request)
         wanted = config.settings.hooks
         match hook:
@@ -80,6 +99,8 @@ class Hooks:
                 return await self._begin(config, payload) if wanted.session_start else {}
             case "prompt":
                 return await self._go_on(config, payload) if wanted.prompt else {}
+            case "pre-tool-use":
+                return await self._review(config, payload) if self._review else {}
             case "pre-compact":
                 return await self._record(config, payload, "compaction", on=wanted.pre_compact)
             case "session-end":
@@ -91,7 +112,7 @@ class Hooks:
         known = self._conversations.begin(payload.get("session_id", ""), source, now=self._clock())
         if known is None:
             return {}  # two hooks are installed for the same thing
-        search = _Search(self._memories, config)
+        search = _Search(self._enter(config, payload))
         git, listed = await self._look_around(config, search)
         near = await search.find(git.query, limit=_FROM_GIT, min_score=_GIT_SCORE)
         sources = [NoteCandidates(near, share=3), *listed]
@@ -126,7 +147,7 @@ class Hooks:
         is_asked = asks_for_memory(prompt)
         if not (has_turned or is_asked):
             return {}
-        search = _Search(self._memories, config)
+        search = _Search(self._enter(config, payload))
         if is_asked:
             found = await search.recall(prompt, limit=_LOOKED_AT)
         else:
@@ -147,10 +168,10 @@ class Hooks:
         answer: HookAnswer,
     ) -> None:
         if self._journal is not None and answer:
-            project = str(config.project or config.start_directory)
-            session = payload.get("session_id", "")
-            origin = Origin(client="hook", request=session, project=project)
-            book(self._journal, origin, hook, asked, answer["context"])
+            book(self._journal, _origin(config, payload), hook, asked, answer["context"])
+
+    def _enter(self, config: Config, payload: dict[str, str]) -> VerbDoor:
+        return self._doors.enter(config, _origin(config, payload), "hook")
 
     async def _subject(self, prompt: str) -> Subject:
         words = frozenset(telling_words(prompt))
@@ -164,16 +185,16 @@ class Hooks:
     ) -> HookAnswer:
         if not on:
             return {}
-        remarks = await record(self._memories, config, payload, event=event, now=self._clock())
+        door = self._enter(config, payload)
+        remarks = await record(door, config, payload, event=event, now=self._clock())
         return {"remarks": list(remarks)} if remarks else {}
 
 
 class _Search:
     """Asks memory, and knows what an agent would have had to ask."""
 
-    def __init__(self, memories: Memories, config: Config) -> None:
-        self._memories = memories
-        self._place = RequestContext(config.namespace, config.settings.memory)
+    def __init__(self, door: VerbDoor) -> None:
+        self._door = door
         self._answers: list[tuple[str, JsonObject, CompactSearchResult]] = []
 
     async def find(self, query: str, *, limit: int, min_score: float) -> FoundNotes:
@@ -191,8 +212,8 @@ class _Search:
         return await self._ask("list", {"limit": limit})
 
     async def _ask(self, verb: str, arguments: JsonObject) -> FoundNotes:
-        result: CompactSearchResult = await self._memories.call(
-            self._place, f"memory.{verb}", arguments
+        result: CompactSearchResult = await self._door.call(
+            f"memory.{verb}", arguments, form=as_it_is, kept=as_json
         )
         self._answers.append((verb, arguments, result))
         return result.memories
@@ -231,16 +252,21 @@ async def _shown(
 
     def work() -> HookAnswer:
         budget = settings.budget_tokens // share
-        text, count = fitted([line(note) for note in chosen], write, budget, count_tokens)
-        if not count:
+        text, number = fitted([line(note) for note in chosen], write, budget, count_tokens)
+        if not number:
             return {}
         tokens = count_tokens(text)
-        instead = tokens_as_tool_calls(search.that_brought(chosen[:count]))
+        instead = tokens_as_tool_calls(search.that_brought(chosen[:number]))
         saved = instead - tokens
-        figures: HookAnswer = {"notes": count, "tokens": tokens, "saved": saved}
-        return {"context": text, **figures} | _message(settings, count, tokens, instead, share)
+        figures: HookAnswer = {"notes": number, "tokens": tokens, "saved": saved}
+        return {"context": text, **figures} | _message(settings, number, tokens, instead, share)
 
     return await anyio.to_thread.run_sync(work) if chosen else {}
+
+
+def _origin(config: Config, payload: dict[str, str]) -> Origin:
+    project = str(config.project or config.start_directory)
+    return Origin(client="hook", request=payload.get("session_id", ""), project=project)
 
 
 def _git_location(config: Config) -> GitLocation:
@@ -250,13 +276,12 @@ def _git_location(config: Config) -> GitLocation:
 
 
 def _message(
-    settings: HookSettings, count: int, tokens: int, instead: int, share: int
+    settings: HookSettings, number: int, tokens: int, instead: int, share: int
 ) -> HookAnswer:
     if not settings.message or share > 1:
         return {}
-    notes = "1 note" if count == 1 else f"{count} notes"
     return {
-        "message": f"toolfold: {notes} from memory in {tokens:,} tokens; "
+        "message": f"toolfold: {count(number, 'note')} from memory in {tokens:,} tokens; "
         f"asking for them by tools would take {instead:,}."
     }
 

@@ -1,46 +1,92 @@
 """Everything that is served over HTTP: MCP at `/mcp`, and the REST API."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Final
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolfold.app import App
-from toolfold.config.config import environment
-from toolfold.entrypoints.dashboard.routes import dashboard_routes
+from toolfold.app import App, AppSource
+from toolfold.config.config import Config, environment
+from toolfold.entrypoints.dashboard.routes import DashboardAccess, dashboard_routes
 from toolfold.entrypoints.dashboard.sessions import BrowserSessions
 from toolfold.entrypoints.http.callers import CALLER, Caller, Callers
+from toolfold.entrypoints.http.cancellation import OpenRequests
 from toolfold.entrypoints.http.guard import AccessControl
 from toolfold.entrypoints.http.keys import Keys, LocalToken
-from toolfold.entrypoints.http.stack import MCP_METHODS, find_address, guarded_app, serve_at
+from toolfold.entrypoints.http.stack import (
+    MCP_METHODS,
+    Address,
+    find_address,
+    guarded_app,
+    serve_at,
+)
 from toolfold.entrypoints.http.tenants import Tenants
+from toolfold.entrypoints.rest.logins import ServerLogins
 from toolfold.entrypoints.rest.metrics import Metrics
+from toolfold.entrypoints.rest.observe import Savings
 from toolfold.entrypoints.rest.operations import RestRequest
+from toolfold.entrypoints.rest.owner import Examine
 from toolfold.entrypoints.rest.routes import rest_operations, rest_routes
 from toolfold.errors import ConfigError
 
+_HELD: Final = "toolfold.held"
 
-async def serve_http(app: App, *, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve `app` until cancelled, then end open requests; call `started` with the address of MCP.
 
-    Beyond loopback every request must show a key, so there must be one.
+async def serve_http(
+    source: AppSource,
+    *,
+    host: str,
+    port: int,
+    started: Callable[[str], None],
+    ending: anyio.Event | None = None,
+    examine: Examine | None = None,
+) -> None:
+    """Serve an app until cancelled, then end open requests; call `started` with the address of MCP.
+
+    When `ending` is set, what is under way may finish within `drain_s`, runs in the background
+    too, and then this returns. Beyond loopback every request must show a key, so there must be one.
 
     Raises:
         ConfigError: The address cannot be used, or there is no key and must be one.
     """
+    ending = ending or anyio.Event()
     address = await find_address(host, port)
-    must_have_key = not address.is_loopback or app.config.settings.require_keys
-    if must_have_key and not Keys.of(app.config.directories).valid():
+    with source.using() as app:
+        config, background_runs = app.config, app.shared.background_runs
+        app.discovery.warm()
+    must_have_key = needs_key(address, config)
+    if must_have_key and not await anyio.to_thread.run_sync(Keys.of(config).valid):
         why = "`require_keys` is set" if address.is_loopback else f"{host!r} is not loopback"
         raise ConfigError(
             f"{why}, so clients need an API key, and there is none. Create one with "
             f"`toolfold keys create NAME{_data_option()}`, or listen on 127.0.0.1."
         )
-    app.discovery.warm()
-    served = http_app(app, must_have_key=must_have_key, takes_addresses=not address.is_loopback)
-    await serve_at(address, served, started=started)
+    served = http_app(
+        source,
+        must_have_key=must_have_key,
+        takes_addresses=not address.is_loopback,
+        is_ending=ending.is_set,
+        examine=examine,
+    )
+
+    async def finish(requests: OpenRequests) -> None:
+        await ending.wait()
+        with anyio.move_on_after(config.settings.drain_s):
+            await requests.finish()
+            await background_runs.finish()
+
+    await serve_at(address, served, started=started, finish=finish)
+
+
+def needs_key(address: Address, config: Config) -> bool:
+    """Whether every request to an address must show an API key."""
+    return not address.is_loopback or config.settings.require_keys
 
 
 def _data_option() -> str:
@@ -50,43 +96,75 @@ def _data_option() -> str:
 
 
 def http_app(
-    app: App,
+    source: AppSource,
     *,
     must_have_key: bool = False,
     takes_addresses: bool = False,
     browsers: BrowserSessions | None = None,
+    is_ending: Callable[[], bool] = bool,
+    examine: Examine | None = None,
 ) -> Starlette:
-    """Return everything that is served over HTTP for one app; `browsers` may see its pages."""
-    metrics = Metrics()
-    operations = rest_operations(metrics)
-    settings, directories = app.config.settings, app.config.directories
-    tenants, keys = Tenants(app), Keys.of(directories)
+    """Return everything that is served over HTTP for one app; `browsers` may see its pages.
+
+    `examine` is what looks at every part when the user asks for that.
+    """
+    metrics, logins, savings = Metrics(), ServerLogins(), Savings()
+    operations = rest_operations(metrics, logins, savings, examine)
+    with source.using() as app:
+        config = app.config
+    settings, directories = config.settings, config.directories
+    tenants, keys = Tenants(source), Keys.of(config)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        async with tenants.running():
+        async with tenants.running(), logins.running(), savings.running():
             yield
-
-    async def app_of(key_id: str) -> App:
-        tenant = await tenants.of(Caller(key_id, keys.get(key_id).namespace))
-        return tenant.app
 
     async def find_visit(scope: Scope) -> RestRequest:
         caller: Caller = scope[CALLER]
+        held: ExitStack = scope[_HELD]
         tenant = await tenants.of(caller)
+
+        async def app_of(key_id: str) -> App:
+            key = await anyio.to_thread.run_sync(keys.get, key_id)
+            tenant = await tenants.of(Caller(key_id, key.namespace))
+            return held.enter_context(tenant.source.using())
+
         return RestRequest(
-            app=tenant.app,
+            app=held.enter_context(tenant.source.using()),
             key=caller.key,
             is_known=caller.is_known,
             has_token=caller.has_token,
             app_of=app_of,
+            is_ending=is_ending,
+            release=held.close,
         )
 
-    return guarded_app(
+    callers = Callers(
+        keys,
+        LocalToken(directories),
+        must_have_key=must_have_key,
+        per_minute=settings.keys.per_minute,
+    )
+
+    async def visit_as(scope: Scope, key: str) -> RestRequest | None:
+        if not key:
+            return replace(await find_visit(scope), has_token=True, is_known=True)
+        caller = await callers.holder(key)
+        return None if caller is None else await find_visit({**scope, CALLER: caller})
+
+    async def recognize(scope: Scope, secret: str) -> str | None:
+        caller = await callers.recognize_slowly(scope, secret)
+        return None if caller is None else caller.key
+
+    access = DashboardAccess(
+        sessions=browsers or BrowserSessions(), visit_as=visit_as, recognize=recognize
+    )
+    served = guarded_app(
         [
             Route("/mcp", _Mcp(tenants), methods=MCP_METHODS),
             *rest_routes(operations, metrics, find_visit, time_s=settings.request_time_s),
-            *dashboard_routes(operations, find_visit, browsers or BrowserSessions()),
+            *dashboard_routes(operations, access),
         ],
         lifespan=lifespan,
         access_control=AccessControl(
@@ -94,8 +172,22 @@ def http_app(
             allowed_origins=frozenset(map(str.lower, settings.allowed_origins)),
             takes_addresses=takes_addresses,
         ),
-        callers=Callers(keys, LocalToken(directories), must_have_key=must_have_key),
+        callers=callers,
     )
+    served.add_middleware(_Holding)
+    return served
+
+
+class _Holding:
+    """Lets a request have what it began with to its end, whatever files say meanwhile."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as held:
+            scope[_HELD] = held
+            await self._app(scope, receive, send)
 
 
 class _Mcp:

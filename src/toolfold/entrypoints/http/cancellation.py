@@ -41,6 +41,7 @@ class OpenRequests:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._scopes: set[anyio.CancelScope] = set()
+        self._asked: set[anyio.CancelScope] = set()
         self._one_less = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,13 +52,22 @@ class OpenRequests:
         exchange = _Exchange(receive, send)
         with anyio.CancelScope() as ending:
             self._scopes.add(ending)
+            if scope["method"] != "GET":
+                self._asked.add(ending)
             try:
                 await self._app(scope, exchange.receive, exchange.send)
             finally:
                 self._scopes.discard(ending)
+                self._asked.discard(ending)
                 self._one_less.set()
         if ending.cancelled_caught:
             await _close(exchange, scope)
+
+    async def finish(self) -> None:
+        """Wait until nothing that was asked for is under way; streams to listen to do not count."""
+        while self._asked:
+            self._one_less = anyio.Event()
+            await self._one_less.wait()
 
     async def end(self) -> None:
         """Let those finish that are about to, and end the others."""

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolfold.entrypoints.http.callers import CALLER, Caller, Callers, Refused
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+MAX_HEADER_BYTES: Final = 64 * 1024
+"""Of the path and all headers; the parser counts them only while they are incomplete."""
 BODY_TIME_S: Final = 30.0
 
 REASONS: Final = {
@@ -26,7 +28,10 @@ REASONS: Final = {
         "not_found",
         "There is nothing at {path}; MCP is served at /mcp, and /openapi.json lists the rest.",
     ),
-    405: ("method_not_allowed", "{path} does not take {method}."),
+    405: (
+        "method_not_allowed",
+        "{path} does not take {method}. /openapi.json lists what it takes.",
+    ),
     406: (
         "not_acceptable",
         "The request must accept both application/json and text/event-stream.",
@@ -37,6 +42,7 @@ REASONS: Final = {
         "wrong_host",
         "Requests to {host!r} are refused. The setting `allowed_hosts` allows more.",
     ),
+    431: ("too_large", "Path and headers may have {header_size} bytes, and these have more."),
     500: ("internal", "toolfold failed on this request; what it printed says why."),
     503: ("ending", "toolfold is ending, so this request was not finished."),
 }
@@ -53,6 +59,7 @@ def refusal(status: int, scope: Scope, headers: Mapping[str, str] | None = None)
         host=sent.get("host", "")[:100],
         origin=sent.get("origin", "")[:100],
         size=MAX_BODY_BYTES,
+        header_size=MAX_HEADER_BYTES,
         time=BODY_TIME_S,
     )
     return refused(Refused(status, code, message), scope, headers)
@@ -69,6 +76,8 @@ def refused(
         answer = {"jsonrpc": "2.0", "id": None, "error": error}
     if reason.status == 401:
         headers = {**(headers or {}), "www-authenticate": "Bearer"}
+    if reason.retry_after_s is not None:
+        headers = {**(headers or {}), "retry-after": str(reason.retry_after_s)}
     return JSONResponse(answer, status_code=reason.status, headers=headers)
 
 
@@ -125,10 +134,11 @@ class HttpGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if (status := self._access_control.objection(scope)) is not None:
+        status = 431 if _has_long_head(scope) else self._access_control.objection(scope)
+        if status is not None:
             await refusal(status, scope)(scope, receive, send)
             return
-        caller = self._callers.identify(scope) if self._callers else Caller()
+        caller = await self._callers.identify(scope) if self._callers else Caller()
         if isinstance(caller, Refused):
             await refused(caller, scope)(scope, receive, send)
             return
@@ -176,6 +186,11 @@ def replaying(body: bytes, receive: Receive) -> Receive:
         return first.pop() if first else await receive()
 
     return replay
+
+
+def _has_long_head(scope: Scope) -> bool:
+    target = len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+    return target + sum(len(k) + len(v) for k, v in scope["headers"]) > MAX_HEADER_BYTES
 
 
 def _is_announced_too_large(headers: Headers) -> bool:

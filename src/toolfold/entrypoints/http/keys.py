@@ -9,16 +9,19 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from toolfold.config.config import Config
 from toolfold.config.paths import Directories
 from toolfold.errors import BadInput, ConfigError, NotFound
-from toolfold.storage.files import make_private, read_file, replace_file
-from toolfold.storage.locks import wait_for_lock
+from toolfold.storage.files import make_private, read_file, replace_file, wait_for_lock
+from toolfold.storage.migrations import DatabaseSchema
+from toolfold.storage.tables import SqlTransaction, open_tables
 
 _MARK: Final = "tf_"
 _SECRET_BYTES: Final = 32
@@ -27,6 +30,35 @@ _MAX_NAMESPACE_CHARS: Final = 1_000
 _TOKEN: Final = re.compile(rb"[\w-]{43}")
 
 _Stamp = tuple[int, int, int] | None
+_NEVER: Final = object()
+
+FRESH_S: Final = 2.0
+
+_SCHEMA: Final = DatabaseSchema(
+    "the keys",
+    0x746F6C6B,
+    (
+        (
+            """
+            CREATE TABLE api_keys (
+                id TEXT PRIMARY KEY,
+                name TEXT NOT NULL,
+                namespace TEXT NOT NULL,
+                sha256 TEXT NOT NULL,
+                created REAL NOT NULL,
+                revoked REAL
+            )
+            """,
+        ),
+    ),
+)
+_SELECT_KEYS: Final = """
+    SELECT id, name, namespace, sha256, created, revoked FROM api_keys ORDER BY created, id
+"""
+_PUT_KEY: Final = """
+    INSERT INTO api_keys (id, name, namespace, sha256, created, revoked) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET revoked = excluded.revoked
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,29 +77,137 @@ class Key:
     revoked: float | None = None
 
 
-class Keys:
-    """The keys of one user, in one file. Whoever uses it sees changes of others at once."""
+KeyChange = Callable[[tuple[Key, ...]], tuple[Key, ...]]
+
+
+class ApiKeyStore(Protocol):
+    """Where keys are kept. All but `stamp` may wait for a disk or a network."""
+
+    def stamp(self) -> object:
+        """Return what differs once keys may have changed. It takes no time."""
+
+    def load(self) -> tuple[Key, ...]:
+        """Return every key, the eldest first.
+
+        Raises:
+            ConfigError: They cannot be read.
+            StoreError: The database does not answer.
+        """
+
+    def change(self, change: KeyChange) -> None:
+        """Put what `change` makes of all keys in their place; nobody else does so meanwhile.
+
+        Raises:
+            ConfigError: They cannot be read or written.
+            StoreError: The database does not answer.
+        """
+
+
+class KeyFile:
+    """Implements `ApiKeyStore` in one file. Whoever uses it sees changes of others at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stamp: _Stamp = None
+
+    def stamp(self) -> object:
+        return _stamp_of(self._path)
+
+    def load(self) -> tuple[Key, ...]:
+        try:
+            content = read_file(self._path, max_bytes=None) or b'{"keys": []}'
+            return tuple(Key(**key) for key in json.loads(content)["keys"])
+        except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ConfigError(f"The keys in {self._path} cannot be read: {error}.") from error
+
+    def change(self, change: KeyChange) -> None:
+        with _changing(self._path):
+            kept = [asdict(key) for key in change(self.load())]
+            replace_file(self._path, json.dumps({"keys": kept}, indent=2).encode())
+
+
+class KeyTable:
+    """Implements `ApiKeyStore` in PostgreSQL, for all who have the same one.
+
+    Changes of others are seen after `FRESH_S` at most: not every request is to ask the database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._tables = open_tables(Path(), _SCHEMA, url)
+
+    def stamp(self) -> object:
+        return int(time.monotonic() / FRESH_S)
+
+    def load(self) -> tuple[Key, ...]:
+        return self._tables.read(_read_rows)
+
+    def change(self, change: KeyChange) -> None:
+        def work(transaction: SqlTransaction) -> None:
+            for key in change(_read_rows(transaction)):
+                transaction.execute(_PUT_KEY, tuple(asdict(key).values()))
+
+        self._tables.write(work)
+
+
+def _read_rows(transaction: SqlTransaction) -> tuple[Key, ...]:
+    rows = transaction.execute(_SELECT_KEYS)
+    names = [each.name for each in fields(Key)]
+    return tuple(Key(**dict(zip(names, row, strict=True))) for row in rows)
+
+
+def key_store(directories: Directories, database_url: str) -> ApiKeyStore:
+    """Return where keys are kept: in that PostgreSQL, or in a file where there is none."""
+    return KeyTable(database_url) if database_url else KeyFile(directories.data / "keys.json")
+
+
+def copy_keys(source: ApiKeyStore, target: ApiKeyStore) -> int:
+    """Have all keys of one store in another too, revoked where either has it; return how many.
+
+    Raises:
+        ConfigError: They cannot be read or written.
+        StoreError: A database does not answer.
+    """
+    found = source.load()
+
+    def merged(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+        there = {key.id: key for key in keys}
+        ours = {key.id: replace(key, revoked=_revoked(key, there)) for key in found}
+        return tuple((there | ours).values())
+
+    target.change(merged)
+    return len(found)
+
+
+def _revoked(key: Key, there: Mapping[str, Key]) -> float | None:
+    return key.revoked or (there[key.id].revoked if key.id in there else None)
+
+
+class Keys:
+    """The keys that are valid here, whoever made them."""
+
+    def __init__(self, store: ApiKeyStore) -> None:
+        self._store = store
+        self._stamp: object = _NEVER
         self._keys: tuple[Key, ...] = ()
 
     @classmethod
-    def of(cls, directories: Directories) -> "Keys":
-        """Return those that are kept in a user's directories."""
-        return cls(directories.data / "keys.json")
+    def of(cls, config: Config) -> "Keys":
+        """Return those of a configuration."""
+        return cls(key_store(config.directories, config.settings.database_url))
+
+    def is_fresh(self) -> bool:
+        """Whether looking for a key waits for nothing."""
+        return self._stamp == self._store.stamp()
 
     def all(self) -> tuple[Key, ...]:
         """Return every key, revoked or not, the eldest first.
 
         Raises:
             ConfigError: The file cannot be read.
+            StoreError: The database does not answer.
         """
-        stamp = _stamp_of(self._path)
+        stamp = self._store.stamp()
         if stamp != self._stamp:
-            self._keys = self._read() if stamp is not None else ()
-            self._stamp = stamp
+            self._keys, self._stamp = self._store.load(), stamp
         return self._keys
 
     def valid(self) -> tuple[Key, ...]:
@@ -118,8 +258,28 @@ class Keys:
             sha256=_digest(secret),
             created=now,
         )
-        self._change(lambda keys: (*keys, key))
+        self._store.change(lambda keys: (*keys, key))
+        self._stamp = _NEVER
         return key, secret
+
+    def named(self, named: str) -> Key:
+        """Return a valid key, by its id, how that begins, or its holder's name.
+
+        Raises:
+            NotFound: No valid key is called that, or several are.
+            ConfigError: The file cannot be read.
+        """
+        valid = self.valid()
+        matching = [key for key in valid if named in (key.id, key.name)]
+        matching = matching or [key for key in valid if named and key.id.startswith(named)]
+        if len(matching) > 1:
+            ids = ", ".join(key.id for key in matching)
+            raise NotFound(f"{len(matching)} keys are named {named!r}: say which, {ids}.")
+        if not matching:
+            raise NotFound(
+                f"No valid key has the id or the name {named!r}. `toolfold keys list` lists all."
+            )
+        return matching[0]
 
     def revoke(self, named: str, *, now: float) -> Key:
         """Revoke a key, by its id or its holder's name.
@@ -128,28 +288,13 @@ class Keys:
             NotFound: No valid key is called that, or several are.
             ConfigError: The file cannot be read or written.
         """
-        matching = [key for key in self.valid() if named in (key.id, key.name)]
-        if len(matching) != 1:
-            several = f"{len(matching)} keys are named {named!r}: say its id instead."
-            none = f"No valid key has the id or the name {named!r}. `toolfold keys list` lists all."
-            raise NotFound(several if matching else none)
-        [key] = matching
+        key = self.named(named)
         revoked = replace(key, revoked=now)
-        self._change(lambda keys: tuple(revoked if each.id == key.id else each for each in keys))
+        self._store.change(
+            lambda keys: tuple(revoked if each.id == key.id else each for each in keys)
+        )
+        self._stamp = _NEVER
         return revoked
-
-    def _change(self, change: Callable[[tuple[Key, ...]], tuple[Key, ...]]) -> None:
-        with _changing(self._path):
-            self._stamp = None
-            kept = [asdict(key) for key in change(self.all())]
-            replace_file(self._path, json.dumps({"keys": kept}, indent=2).encode())
-
-    def _read(self) -> tuple[Key, ...]:
-        try:
-            content = read_file(self._path, max_bytes=None) or b'{"keys": []}'
-            return tuple(Key(**key) for key in json.loads(content)["keys"])
-        except (ConfigError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise ConfigError(f"The keys in {self._path} cannot be read: {error}.") from error
 
 
 class LocalToken:

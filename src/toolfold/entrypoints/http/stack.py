@@ -1,7 +1,7 @@
 """How any MCP server is served over HTTP: guarded, bounded, and ended in order."""
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from errno import EADDRINUSE
@@ -24,7 +24,13 @@ from starlette.types import ASGIApp
 from toolfold.entrypoints.http.callers import Callers
 from toolfold.entrypoints.http.cancellation import CancelOnDisconnect, OpenRequests
 from toolfold.entrypoints.http.connection import HttpConnection
-from toolfold.entrypoints.http.guard import AccessControl, HttpGuard, WordedErrors, refusal
+from toolfold.entrypoints.http.guard import (
+    MAX_HEADER_BYTES,
+    AccessControl,
+    HttpGuard,
+    WordedErrors,
+    refusal,
+)
 from toolfold.errors import ConfigError
 
 MCP_METHODS: Final = ["GET", "POST", "DELETE"]
@@ -33,7 +39,6 @@ _BACKLOG: Final = 2_048
 _MAX_SESSIONS: Final = 1_000
 _SESSION_IDLE_S: Final = 15 * 60.0
 _MAX_CONNECTIONS: Final = 2_000
-_MAX_HEADER_BYTES: Final = 64 * 1024
 _KEEP_ALIVE_S: Final = 30
 
 
@@ -134,8 +139,14 @@ async def serve_asgi(app: ASGIApp, *, host: str, port: int, started: Callable[[s
     await serve_at(address, app, started=started)
 
 
-async def serve_at(address: Address, app: ASGIApp, *, started: Callable[[str], None]) -> None:
-    """Do as `serve_asgi` does, at any address.
+async def serve_at(
+    address: Address,
+    app: ASGIApp,
+    *,
+    started: Callable[[str], None],
+    finish: Callable[[OpenRequests], Awaitable[None]] | None = None,
+) -> None:
+    """Do as `serve_asgi` does, at any address; or until `finish` returns, which may wait for some.
 
     Raises:
         ConfigError: The address cannot be used.
@@ -146,7 +157,7 @@ async def serve_at(address: Address, app: ASGIApp, *, started: Callable[[str], N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve_shielded, listener)
             try:
-                await anyio.sleep_forever()
+                await (anyio.sleep_forever() if finish is None else finish(requests))
             finally:
                 server.should_exit = True
                 with anyio.CancelScope(shield=True):
@@ -168,7 +179,7 @@ class _Uvicorn(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 limit_concurrency=_MAX_CONNECTIONS,
-                h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=1,
             )

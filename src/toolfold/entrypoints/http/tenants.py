@@ -10,8 +10,9 @@ import anyio
 from anyio.abc import TaskGroup
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolfold.app import App, running_app
+from toolfold.app import AppSource
 from toolfold.config.config import Config
+from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.http.callers import CALLER, Caller, Refused
 from toolfold.entrypoints.http.guard import refused
 from toolfold.entrypoints.http.stack import mcp_endpoint
@@ -20,7 +21,7 @@ from toolfold.errors import StoreError
 
 _log = logging.getLogger(__name__)
 
-_DOOR: Final = "http"
+HTTP_CLIENT: Final = "http"
 """The name of clients without a key in the journal: nothing says which requests are of one."""
 
 
@@ -28,15 +29,18 @@ _DOOR: Final = "http"
 class Tenant:
     """What serves one namespace: nothing of another can be reached through it."""
 
-    app: App
+    source: AppSource
     mcp: ASGIApp
 
 
 class Tenants:
     """Finds what serves a caller. Servers are shared by all; notes and MCP sessions are not."""
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, source: AppSource) -> None:
+        self._source = source
+        with source.using() as app:
+            self._apps = AppPool(app.shared, linger_s=0)
+        self._user: Tenant | None = None
         self._tenants: dict[str, Tenant] = {}
         self._opening: dict[str, anyio.Event] = {}
         self._owners: TaskGroup | None = None
@@ -44,10 +48,10 @@ class Tenants:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Own all of them for the length of this context."""
-        endpoint, mcp_running = mcp_endpoint(make_server(self._app, client=_client))
-        async with mcp_running(), anyio.create_task_group() as owners:
+        endpoint, mcp_running = mcp_endpoint(make_server(self._source, client=_client))
+        async with self._apps.running(), mcp_running(), anyio.create_task_group() as owners:
             self._owners = owners
-            self._tenants[self._app.config.namespace] = Tenant(self._app, endpoint)
+            self._user = Tenant(self._source, endpoint)
             yield
             owners.cancel_scope.cancel()
 
@@ -57,7 +61,11 @@ class Tenants:
         Raises:
             StoreError: It could not be started.
         """
-        namespace = caller.namespace or self._app.config.namespace
+        namespace = caller.namespace or ""
+        with self._source.using() as app:
+            is_user = not namespace or namespace == app.config.namespace
+        if self._user is not None and is_user:
+            return self._user
         if namespace not in self._tenants:
             await self._open(namespace)
         if namespace not in self._tenants:
@@ -80,15 +88,22 @@ class Tenants:
             self._owners.start_soon(self._own, namespace)
         await self._opening[namespace].wait()
 
+    def _config(self, namespace: str) -> Config:
+        with self._source.using() as app:
+            return in_namespace(app.config, namespace)
+
     async def _own(self, namespace: str) -> None:
         try:
-            config = in_namespace(self._app.config, namespace)
-            async with running_app(config, self._app.shared) as app:
-                endpoint, mcp_running = mcp_endpoint(make_server(app, client=_client))
+            switched = self._source.switched
+            async with self._apps.follow(self._config(namespace)) as current:
+                endpoint, mcp_running = mcp_endpoint(make_server(current, client=_client))
                 async with mcp_running():
-                    self._tenants[namespace] = Tenant(app, endpoint)
+                    self._tenants[namespace] = Tenant(current, endpoint)
                     self._opening[namespace].set()
-                    await anyio.sleep_forever()
+                    while True:
+                        await switched.wait()
+                        switched = self._source.switched
+                        await current.switch(self._config(namespace))
         except Exception:  # noqa: BLE001  # of one namespace, which must not end the others
             _log.exception("What serves the namespace %r ended.", namespace)
         finally:
@@ -99,7 +114,7 @@ class Tenants:
 def _client(context: Any) -> str:
     """Return under which name the journal knows who makes a call: the same as over REST."""
     caller: Caller = context.request.scope[CALLER]
-    return caller.client or _DOOR
+    return caller.client or HTTP_CLIENT
 
 
 def in_namespace(config: Config, namespace: str) -> Config:

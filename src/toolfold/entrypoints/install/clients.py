@@ -148,3 +148,9 @@ def _marks(
 def claude_directory(context: InstallContext) -> Path:
     """Return where Claude Code keeps the user's settings."""
     return context.directory("CLAUDE_CONFIG_DIR", ".claude")
+
+
+def claude_settings(context: InstallContext) -> tuple[Path, Path]:
+    """Return the files in which Claude Code has hooks: the user's, and the user's in a project."""
+    own = context.project / ".claude" / "settings.local.json"
+    return claude_directory(context) / "settings.json", own

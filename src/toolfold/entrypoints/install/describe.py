@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from toolfold.config.faults import shown
 from toolfold.config.harmless import address, program
 from toolfold.entrypoints.install.entries import lacks_credentials
 from toolfold.entrypoints.install.fold import InstallPlan
-from toolfold.entrypoints.install.unfold import UninstallPlan
+from toolfold.entrypoints.install.unfold import REMOVED, UninstallPlan
+from toolfold.errors import shown
 from toolfold.jsontypes import JsonObject
 
 
@@ -17,6 +17,9 @@ def describe_fold(plan: InstallPlan, *, backup: object) -> Iterator[str]:
         yield "  nothing to change: toolfold is there"
     yield from _moves(plan)
     yield from (f"  stays       {shown(each.name)}: {each.reason}" for each in plan.stays)
+    if plan.tokens:
+        yield f"  keeps as secrets  {', '.join(map(shown, plan.tokens))}"
+        yield "              (the backup still has them as they were, mode 0600)"
     if plan.own:
         yield f"  adds        {plan.own}, which starts `toolfold mcp`"
     if plan.passed:
@@ -43,8 +46,15 @@ def describe_unfold(plan: UninstallPlan, *, backup: object) -> Iterator[str]:
     yield from _lost(plan, backup)
     if plan.taken:
         yield f"  takes out   {', '.join(map(shown, plan.taken))} of {plan.target.path}"
-    for alias, reason in plan.kept:
-        yield f"  leaves      {shown(alias)} in {plan.target.path}: {reason}"
+    if plan.secrets:
+        yield f"  forgets     {', '.join(plan.secrets)}: their values are back in the file"
+    yield from (_kept(plan, alias, reason) for alias, reason in plan.kept)
+
+
+def _kept(plan: UninstallPlan, alias: str, reason: str) -> str:
+    if reason == REMOVED:
+        return f"  {shown(alias)}: you removed it from toolfold; it is back in {plan.place.client}"
+    return f"  leaves      {shown(alias)} in {plan.target.path}: {reason}"
 
 
 def _lost(plan: UninstallPlan, backup: object) -> Iterator[str]:
@@ -73,11 +83,13 @@ def _rules(plan: InstallPlan) -> Iterator[str]:
     if plan.rules.added:
         added = [str(rule["list"]) for rule in plan.rules.added]
         closed = len(added) - added.count("allow")
-        yield f"  rules       {closed} of the client that deny or ask hold here, too:"
+        held = "that denies or asks holds" if closed == 1 else "that deny or ask hold"
+        yield f"  rules       {closed} of the client {held} here, too:"
         yield f"              {plan.rules.path}"
         if "allow" in added:
             count = added.count("allow")
-            yield f"              {count} that allow do not: `toolfold policy import`"
+            not_held = "that allows does not" if count == 1 else "that allow do not"
+            yield f"              {count} {not_held}: `toolfold policy import`"
     for reason in plan.rules.unread:
         yield f"  rules       not read: {reason}"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from toolfold.config.harmless import MASK, address, argument, program, reference
+from toolfold.config.harmless import MASK, address, argument, program_path, reference
 from toolfold.config.serverfile import TABLES
 from toolfold.entrypoints.install import tomledit
 from toolfold.jsontypes import Json
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     r"|(?P<bare>[^\s\[\]{},:=\"'#/]+|/)",
     re.DOTALL,
 )
-_TIMES = {
+_TIMES = {("hooks", "timeout")} | {
     (key,)
     for key in (
         *("timeout", "timeout_s"),
@@ -153,8 +153,10 @@ def _shown(keys: _Keys, written: str, value: Json) -> str:
 
 
 def _in_server(keys: _Keys) -> _Keys:
-    """Return the keys inside a server's entry; elsewhere, all of them below an empty one."""
+    """Return the keys inside a server's entry or a hook; elsewhere, all below an empty one."""
     inner = keys[2:] if keys[:1] == ("projects",) else keys
+    if keys[:1] == ("hooks",):
+        return ("hooks", keys[-1])
     return inner[2:] if inner[:1] and inner[0] in TABLES else ("", *keys)
 
 
@@ -167,11 +169,16 @@ _variable = _if_matches(r"[A-Z]{1,20}(?:_[A-Z]{1,20})*")
 _SHOWN: Mapping[_Keys, Callable[[str], str]] = {
     ("type",): _transport,
     ("transport",): _transport,
-    ("command",): program,
+    ("command",): program_path,
     ("url",): address,
     ("args",): argument,
     ("env_vars",): _variable,
     ("bearer_token_env_var",): _variable,
+    ("hooks", "type"): _if_matches(r"command"),
+    ("hooks", "command"): _if_matches(r"[\w./-]*toolfold hook [a-z]+(?:-[a-z]+){0,2}"),
+    ("hooks", "matcher"): _if_matches(
+        r"startup\|clear\|compact|mcp__\(plugin_toolfold_\)\?toolfold__execute_code"
+    ),
     ("", "rules", "list"): _if_matches(r"allow|ask|deny"),
     ("", "rules", "rule"): _if_matches(r"mcp__[\w-]+"),
 }

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from toolfold.config.faults import shown
 from toolfold.config.paths import Directories
 from toolfold.entrypoints.install.clients import (
     CLIENTS,
@@ -16,7 +15,7 @@ from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.fold import read_document
 from toolfold.entrypoints.install.records import FileRecords
 from toolfold.entrypoints.install.switches import without_switched_off
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, shown
 
 
 def drift(directories: Directories, environ: Mapping[str, str], cwd: Path) -> list[str]:

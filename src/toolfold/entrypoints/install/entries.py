@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolfold.config.entry import ServerEntry
-from toolfold.config.faults import shown
-from toolfold.config.ownentry import is_toolfold
+from toolfold.config.entry import ServerEntry, is_toolfold
 from toolfold.config.serverfile import ServerContext, parse_servers
 from toolfold.config.servers import ServerFault
 from toolfold.entrypoints.install.clients import ClientFile, ClientName
 from toolfold.entrypoints.install.servertext import ServerText, Table
-from toolfold.errors import ConfigError
+from toolfold.errors import ConfigError, shown
 from toolfold.jsontypes import Json, JsonObject
 
 # They forbid tools or ask before them. toolfold would open what the user has closed.

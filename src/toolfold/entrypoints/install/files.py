@@ -4,7 +4,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,9 @@ class Files:
     """Files on disk; with `dry_run` all that is written stays here, and is read back from here."""
 
     dry_run: bool = False
+    has_written: bool = False
+    """Whether anything on disk is another now."""
+
     _pretended: dict[Path, str | None] = field(default_factory=dict)
 
     def read(self, path: Path, *, max_bytes: int | None = MAX_BYTES) -> str | None:
@@ -54,9 +57,16 @@ class Files:
             if _read(path) != was:
                 raise ConfigError("was changed by another program just now: run the command again")
             try:
+                self.has_written = True
                 _write(path, text, private=private)
             except OSError as error:
                 raise ConfigError(f"cannot be written: {error.strerror}") from error
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove a directory if nothing is in it."""
+        if not self.dry_run:
+            with suppress(OSError):
+                path.rmdir()
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Move a client's servers to toolfold and put toolfold in their place."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from toolfold.entrypoints.install.clients import ClientFile, InstallContext
 from toolfold.entrypoints.install.entries import FoundServer, find_servers, variables_in
@@ -19,8 +20,10 @@ from toolfold.entrypoints.install.rules import RulesPlan, plan_rules
 from toolfold.entrypoints.install.servertext import ServerText, require_servers, with_servers
 from toolfold.entrypoints.install.switches import without_switched_off
 from toolfold.entrypoints.install.target import Target
+from toolfold.entrypoints.install.tokens import count_tokens, move_tokens
 from toolfold.entrypoints.install.tomltext import TomlText
 from toolfold.jsontypes import JsonObject
+from toolfold.storage.secrets import SecretStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class InstallPlan:
     """Variables that our entry did not pass on to toolfold, and will."""
 
     keeps_servers: bool
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What becomes a secret, by its name."""
 
     @property
     def is_changed(self) -> bool:
@@ -74,6 +79,7 @@ class InstallPlan:
             own=self.own,
             moved=self.moved,
             made_target=self.target.was is None and self.target.is_changed,
+            made_directory=not self.place.path.parent.exists(),
             keeps_servers=self.keeps_servers,
         )
 
@@ -112,8 +118,19 @@ class Installer:
     files: Files
     records: FileRecords
 
-    def plan(self, place: ClientFile, *, keep: bool) -> InstallPlan:
-        """Find out what is to be done.
+    @property
+    def store(self) -> SecretStore:
+        """Where tokens of entries go."""
+        return SecretStore(self.context.directories.data)
+
+    def plan(
+        self,
+        place: ClientFile,
+        *,
+        keep: bool,
+        move_secrets: Callable[[int], bool] = lambda _count: False,
+    ) -> InstallPlan:
+        """Find out what is to be done; `move_secrets` decides about so many tokens of entries.
 
         Raises:
             ConfigError: A file that would be changed cannot be; nothing has happened.
@@ -123,8 +140,16 @@ class Installer:
             found = find_servers(place, document)
         found = without_switched_off(found, place, self.context, self.files)
         servers = [] if keep else [each for each in found if each.is_movable]
-        target, moved = self._take_over(place, servers)
-        own = self._own(place, [each for each in found if each not in servers], target)
+        tokens: dict[str, str] = {}
+        count = sum(map(count_tokens, servers))
+        if count and move_secrets(count):
+            made = [move_tokens(each, self.store) for each in servers]
+            servers = [each.server for each in made]
+            tokens = {name: value for each in made for name, value in each.values.items()}
+        target, moved = self._take_over(place, servers, tokens)
+        gone = {(each.table, each.name) for each in servers}
+        rest = [each for each in found if (each.table, each.name) not in gone]
+        own = self._own(place, rest, target)
         with naming(place.path):
             document = _folded(place, document, servers, own.added)
         plan = InstallPlan(
@@ -139,6 +164,7 @@ class Installer:
             own=own.new_name,
             passed=own.passed,
             keeps_servers=keep,
+            tokens=tokens,
         )
         plan.require_writable()
         return plan
@@ -146,6 +172,9 @@ class Installer:
     def apply(self, plan: InstallPlan) -> None:
         """Make the changes in the order in which a crash loses nothing."""
         plan.rules.save(self.files)
+        if not self.files.dry_run:
+            for name, value in plan.tokens.items():
+                self.store.put(name, value)
         if plan.is_changed:
             self.records.add(plan.place, plan.step(), before=plan.was)
         plan.target.save(self.files)
@@ -154,7 +183,7 @@ class Installer:
             self.files.write(plan.place.path, text, was=plan.was, private=False)
 
     def _take_over(
-        self, place: ClientFile, servers: Sequence[FoundServer]
+        self, place: ClientFile, servers: Sequence[FoundServer], tokens: Mapping[str, str]
     ) -> tuple[Target, tuple[MovedServer, ...]]:
         target = Target.read(place.target, self.files)
         records = [self.records.load(place), *self.records.sharers(place)]
@@ -175,6 +204,7 @@ class Installer:
                     digest=digest_of(target.servers()[alias]),
                     written_digest=digest_of(server.written),
                     is_ours=is_ours,
+                    secrets=_names_in(server.entry, tokens),
                 )
             )
         return target, tuple(moved)
@@ -190,6 +220,11 @@ class Installer:
         entry = passing_on(place.client, entry, variables_in(target.servers()), environ)
         new_name = "" if there else free_name({each.name for each in beside})
         return OwnEntry(entry=entry, there=there, new_name=new_name)
+
+
+def _names_in(entry: JsonObject, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    text = json.dumps(entry, ensure_ascii=False)
+    return tuple(name for name in tokens if f"${{keyring:{name}}}" in text)
 
 
 def _folded(

@@ -22,7 +22,7 @@ from toolfold.relay.hooks.settings import HookOptions, read_hook_options
 _TABLE: Final = ("hooks",)
 _GRACE_S: Final = 2
 _OWN: Final = re.compile(
-    r"toolfold[\"']?\s+hook\s+(session-start|prompt|pre-compact|session-end)\b"
+    r"toolfold[\"']?\s+hook\s+(session-start|prompt|pre-tool-use|pre-compact|session-end)\b"
 )
 
 
@@ -41,6 +41,9 @@ _EVENTS: Final[Mapping[str, _Event]] = {
     # One that is resumed still has the notes that it began with.
     "SessionStart": _Event(hook="session-start", timeout_s=15, matcher="startup|clear|compact"),
     "UserPromptSubmit": _Event(hook="prompt", timeout_s=5),
+    "PreToolUse": _Event(
+        hook="pre-tool-use", timeout_s=5, matcher="mcp__(plugin_toolfold_)?toolfold__execute_code"
+    ),
     "PreCompact": _Event(hook="pre-compact", timeout_s=15),
     "SessionEnd": _Event(hook="session-end", timeout_s=5),
 }
@@ -60,6 +63,8 @@ class HooksPlan:
     """What our record says from then on; None for no record."""
 
     is_adding: bool
+    made_directory: bool = False
+    """Whether the directory of the settings was not there before install."""
 
     @property
     def is_changed(self) -> bool:
@@ -82,6 +87,8 @@ class HooksPlan:
             files.write(self.path, self.text, was=self.was, private=False)
         if not self.is_adding:
             self._write_record(files)
+            if self.made_directory and self.text is None:
+                files.remove_directory(self.path.parent)
 
     def _write_record(self, files: Files) -> None:
         was = files.read(self.backup, max_bytes=None)
@@ -104,8 +111,12 @@ def plan_adding(place: ClientFile, context: InstallContext, files: Files) -> Hoo
     if text == was:
         return HooksPlan(path=path, was=was, text=was, backup=backup, kept=kept, is_adding=True)
     require_writable(path)
-    before = _first_before(kept, was)
-    kept = json.dumps({"before": before, "after_sha256": digest_of_text(text)}) + "\n"
+    record = {
+        "before": _first_before(kept, was),
+        "after_sha256": digest_of_text(text),
+        "made_directory": _made_directory(_record(kept)) or not path.parent.exists(),
+    }
+    kept = json.dumps(record) + "\n"
     return HooksPlan(path=path, was=was, text=text, backup=backup, kept=kept, is_adding=True)
 
 
@@ -127,7 +138,15 @@ def plan_removing(place: ClientFile, context: InstallContext, files: Files) -> H
                 text = _without_own(JsonText.parse(was)).text
     if text != was:
         require_writable(path)
-    return HooksPlan(path=path, was=was, text=text, backup=backup, kept=None, is_adding=False)
+    return HooksPlan(
+        path=path,
+        was=was,
+        text=text,
+        backup=backup,
+        kept=None,
+        is_adding=False,
+        made_directory=_made_directory(record),
+    )
 
 
 def _paths(place: ClientFile, context: InstallContext) -> tuple[Path, Path]:
@@ -219,6 +238,10 @@ def _first_before(kept: str | None, was: str | None) -> str | None:
     if record and was is not None and record.get("after_sha256") == digest_of_text(was):
         return _text(record.get("before"))
     return was
+
+
+def _made_directory(record: JsonObject) -> bool:
+    return record.get("made_directory") is True
 
 
 def _record(text: str | None) -> JsonObject:

@@ -43,13 +43,17 @@ def passing_on(
 
 
 def own_command(environ: Mapping[str, str]) -> list[str]:
-    """Return how this toolfold is started: by name if PATH leads here, else by its full path."""
+    """Return how this toolfold is started: by name if PATH leads here, else by its full path.
+
+    A virtual environment is in PATH only while it is active, which it is not for a client.
+    """
     script = shutil.which(NAME, path=sysconfig.get_path("scripts"))
     if script is None:
         return [sys.executable, "-P", "-m", NAME]
     in_path = shutil.which(NAME, path=environ.get("PATH", ""))
     if in_path and Path(in_path).resolve() == Path(script).resolve():
-        return [NAME]
+        is_active_only = sys.prefix != sys.base_prefix and Path(in_path) == Path(script)
+        return [script] if is_active_only else [NAME]
     return [script]
 
 

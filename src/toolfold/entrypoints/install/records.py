@@ -35,6 +35,9 @@ class MovedServer:
     is_ours: bool
     """Whether it is in toolfold's file because of an install, and not by hand."""
 
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets that its tokens became."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
@@ -56,6 +59,9 @@ class FileChange:
 
     keeps_servers: bool
     """Whether the user wanted the client's servers to stay where they are."""
+
+    made_directory: bool = False
+    """Whether the directory of the client's file was not there before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +236,11 @@ def _parse(value: dict[str, Any]) -> FileRecord:
 
 
 def _parse_step(value: dict[str, Any]) -> FileChange:
-    moved = tuple(MovedServer(**{**each, "table": tuple(each["table"])}) for each in value["moved"])
+    moved = tuple(map(_parse_moved, value["moved"]))
     tables = tuple((tuple(table), text) for table, text in value["tables"])
     return FileChange(**{**value, "moved": moved, "tables": tables})
+
+
+def _parse_moved(value: dict[str, Any]) -> MovedServer:
+    lists = {"table": tuple(value["table"]), "secrets": tuple(value.get("secrets", ()))}
+    return MovedServer(**{**value, **lists})

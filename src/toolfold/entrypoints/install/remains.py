@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from toolfold.config.paths import Directories
 from toolfold.errors import StoreError
+from toolfold.storage.backup import left_by_restores
 
 
 class Remains(NamedTuple):
@@ -19,8 +20,13 @@ class Remains(NamedTuple):
 
 
 def remains(directories: Directories) -> list[Remains]:
-    """Return the directories of ours that exist; none that is within another."""
-    found = sorted({path for path in map(Path, astuple(directories)) if path.is_dir()})
+    """Return the directories of ours that exist; none that is within another.
+
+    What restores have kept aside is among them: it holds as many secrets as what is in use.
+    """
+    own = [path for path in map(Path, astuple(directories)) if path.is_dir()]
+    aside = [*left_by_restores(directories.config), *left_by_restores(directories.data)]
+    found = sorted({*own, *aside})
     tops = [path for path in found if not any(other in path.parents for other in found)]
     return [Remains(path, sum(_sizes(path))) for path in tops]
 

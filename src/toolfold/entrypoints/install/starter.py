@@ -29,6 +29,16 @@ _TABLES = {
     "hooks": "of coding agents",
     "privacy": "what models need not see",
     "audit": "the journal of calls",
+    "keys": "what each holder of an API key may ask for",
+}
+_EXAMPLES = {
+    ("privacy", "mode"): 'or "on"',
+    ("privacy", "fields"): (
+        'such as {"customer.name" = "NAME"}; "name" alone would conceal every key `name`'
+    ),
+    ("privacy", "patterns"): (
+        'such as {NAME = "Ada Lovelace"}: a regular expression for each kind'
+    ),
 }
 _PAIRS = {Pairs, "Pairs"}
 _PREFACE = """\
@@ -60,7 +70,9 @@ def settings_text() -> str:
         lines += ["", f"# [{name}]" + (f"  # {about}" if about else "")]
         for each in fields(table):
             value = getattr(table, each.name)
-            lines.append(_line(each.name, dict(value) if each.type in _PAIRS else value))
+            line = _line(each.name, dict(value) if each.type in _PAIRS else value)
+            example = _EXAMPLES.get((name, each.name))
+            lines.append(f"{line}  # {example}" if example else line)
     return "\n".join(lines) + "\n"
 
 

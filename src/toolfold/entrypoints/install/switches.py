@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolfold.config.faults import shown
 from toolfold.config.jsonc import parse_jsonc
 from toolfold.entrypoints.install.clients import ClientFile, InstallContext, find_client_file
 from toolfold.entrypoints.install.entries import FoundServer
 from toolfold.entrypoints.install.files import Files, naming
 from toolfold.entrypoints.install.rules import settings_files
+from toolfold.errors import shown
 from toolfold.jsontypes import Json
 
 _TOGGLED = "disabledMcpServers"

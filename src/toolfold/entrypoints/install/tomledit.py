@@ -21,7 +21,7 @@ _DEPTH = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class TomlStatement:
     """A table header or a key with its value: from the start of its line to the end of its last."""
 
     start: int
@@ -39,7 +39,7 @@ class Section:
     statements: int
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[TomlStatement]:
     """Yield the statements of a valid document, in order."""
     depth, start, first, line = 0, None, "", 0
     for token in _TOKEN.finditer(text):
@@ -47,14 +47,14 @@ def statements(text: str) -> Iterator[Statement]:
         if word.endswith("\n") and not word.startswith(('"', "'")):
             if depth == 0:
                 if start is not None:
-                    yield Statement(start=start, end=token.end(), is_header=first == "[")
+                    yield TomlStatement(start=start, end=token.end(), is_header=first == "[")
                 start, line = None, token.end()
         elif not word.startswith(("#", " ", "\t")):
             if start is None:
                 start, first = line, word
             depth += _DEPTH.get(word, 0)
     if start is not None:
-        yield Statement(start=start, end=len(text), is_header=first == "[")
+        yield TomlStatement(start=start, end=len(text), is_header=first == "[")
 
 
 def sections(text: str) -> list[Section]:

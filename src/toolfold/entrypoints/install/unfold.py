@@ -1,7 +1,8 @@
 """Take toolfold out of a client and put its servers back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from toolfold.entrypoints.install.clients import ClientFile
 from toolfold.entrypoints.install.entries import find_servers, is_own_entry
@@ -22,6 +23,7 @@ from toolfold.entrypoints.install.servertext import (
     with_servers,
 )
 from toolfold.entrypoints.install.target import Target
+from toolfold.storage.secrets import SecretStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,9 @@ class UninstallPlan:
     taken: tuple[str, ...]
     """Servers that leave toolfold's file again."""
 
+    secrets: tuple[str, ...]
+    """What install made of their tokens, which are back where they were."""
+
     kept: tuple[tuple[str, str], ...]
     """Servers that stay there although they are back in the client, each with the reason."""
 
@@ -54,12 +59,17 @@ class UninstallPlan:
         return self.record.waiting_for([moved for moved, _ in self.lost])
 
 
+REMOVED: Final = "the user removed it from toolfold"
+"""Why a server is not taken out of our file: it is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Uninstaller:
     """Plans how to undo changes of clients, and undoes them."""
 
     files: Files
     records: FileRecords
+    store: SecretStore
 
     def plan(self, place: ClientFile) -> UninstallPlan:
         """Find out what is to be undone.
@@ -87,6 +97,7 @@ class Uninstaller:
             lost=lost,
             target=target,
             taken=taken,
+            secrets=_unused(target, (each for each in back if each.alias in taken)),
             kept=kept,
         )
 
@@ -101,6 +112,10 @@ class Uninstaller:
             if plan.record.made_target and not plan.rest.steps:
                 self.records.hand_on_target(plan.place)
         self.records.keep(plan.place, plan.rest)
+        for name in () if self.files.dry_run else plan.secrets:
+            self.store.remove(name)
+        if plan.text is None and any(step.made_directory for step in plan.record.steps):
+            self.files.remove_directory(plan.place.path.parent)
 
     def _give_back(
         self,
@@ -118,12 +133,21 @@ class Uninstaller:
                 continue
             if alias in used:
                 kept.append((alias, f"{used[alias]} uses it too"))
+            elif alias not in target.servers():
+                kept.append((alias, REMOVED))
             elif not target.has_unchanged(alias, moved.digest):
                 kept.append((alias, "it was changed there since"))
             else:
                 target = target.without_server(alias)
                 taken.append(alias)
         return target, tuple(taken), tuple(kept)
+
+
+def _unused(target: Target, back: Iterable[MovedServer]) -> tuple[str, ...]:
+    """Return the secrets of servers that are back which no other server names."""
+    text = target.document.text
+    names = dict.fromkeys(name for moved in back for name in moved.secrets)
+    return tuple(name for name in names if f"${{keyring:{name}}}" not in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from toolfold import __version__
+from toolfold.catalog.known_values import program_kind
 from toolfold.catalog.listing import write_whole
 from toolfold.catalog.names import module_names
 from toolfold.config.config import current_directory, deciding_files, environment, load_config
@@ -24,9 +25,11 @@ def write_first_manifest() -> None:
         here = current_directory()
         environ = base_environ(environment())
         context: dict[str, Any] = {"cwd": str(here), "config": None, "set": [], "environ": environ}
-        modules = sorted(module_names(server.name for server in config.servers).values())
+        modules = module_names(server.name for server in config.servers)
+        kinds = {modules[server.name]: program_kind(server) for server in config.servers}
         states = file_states(map(str, deciding_files(config, here, None)))
-        text = as_manifest(built_in_answers(__version__, modules), states, __version__)
+        answers = built_in_answers(__version__, sorted(modules.values()), kinds)
+        text = as_manifest(answers, states, __version__)
         path = Path(manifest_path(str(config.directories.cache), context))
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_whole(path, text)

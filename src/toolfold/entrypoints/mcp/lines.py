@@ -1,13 +1,18 @@
 """MCP over a byte stream, a message a line, as over stdio."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeAlias, TypeGuard
+import os
+import select
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, Self, TypeAlias, TypeGuard
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketAttribute
 from mcp.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.message import SessionMessage
@@ -24,9 +29,13 @@ from toolfold.relay.wire import (
     key_of,
     protocol_of,
     refusal,
+    write_all,
 )
 
 _log = logging.getLogger(__name__)
+
+_CHUNK: Final = 65_536
+_AT_ONCE: Final[int] = getattr(select, "PIPE_BUF", 0)  # some systems do not say
 
 CallTool: TypeAlias = Callable[[str, Any], Awaitable[str]]
 """Calls a tool by its name with arguments, and returns its result as JSON: an object on one line.
@@ -37,11 +46,14 @@ Raises a `ToolfoldError` where there is none."""
 class LineStream:
     """Lines from and to one peer."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream, *, refuses_long: bool = False) -> None:
+        """Speak over a stream; a peer may be told of a line that is too long, and go on."""
         self._stream = stream
+        self._refuses_long = refuses_long
         self._lines = LineReader()
         self._ready: list[bytes] = []
-        self._sending = anyio.Lock()
+        self._sending = anyio.Lock(fast_acquire=True)
+        self._send_nowait = _sending_at_once(stream)
 
     async def receive(self, *, at_most: int = MAX_LINE) -> bytes:
         """Return the next line.
@@ -57,17 +69,92 @@ class LineStream:
                 raise anyio.EndOfStream from None
             held += len(chunk)
             self._ready = self._lines.feed(chunk)
-            if self._lines.dropped or (held > at_most and not self._ready):
+            if self._refuses_long:
+                await self._refuse_dropped()
+            elif self._lines.dropped or (held > at_most and not self._ready):
                 raise anyio.EndOfStream
         return self._ready.pop(0)
+
+    async def _refuse_dropped(self) -> None:
+        if self._lines.dropped:
+            self._lines.dropped = 0
+            words = f"A line may have at most {MAX_LINE:,} bytes. It was not taken."
+            await self.send(encode(refusal(None, words)))
 
     async def send(self, line: bytes) -> None:
         """Send a line that ends with its newline; a peer that is gone is told nothing."""
         async with self._sending:
             try:
-                await self._stream.send(line)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                sent = self._send_nowait(line)
+                if sent < len(line):
+                    await self._stream.send(line[sent:])
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 return
+
+
+def _sending_at_once(stream: ByteStream) -> Callable[[bytes], int]:
+    """Return what sends as much as there is room for: to have the loop turn first takes longer."""
+    if isinstance(stream, StdioStream):
+        return stream.send_nowait
+    connection = stream.extra(SocketAttribute.raw_socket, None)  # noqa: S610  # no Django
+    if not isinstance(connection, socket.socket):
+        return lambda _line: 0
+
+    def send(line: bytes) -> int:
+        try:
+            return connection.send(line)
+        except BlockingIOError:
+            return 0
+
+    return send
+
+
+class StdioStream(ByteStream):
+    """Our standard input and output: while it is open, nobody else reads or writes them.
+
+    They stay as they were opened: whoever else has them must not find that they do not block.
+    """
+
+    def __init__(self) -> None:
+        self._input, self._output = os.dup(0), os.dup(1)
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)
+
+    async def receive(self, max_bytes: int = _CHUNK) -> bytes:
+        """Return what has arrived."""
+        try:
+            await anyio.wait_readable(self._input)
+            chunk = os.read(self._input, max_bytes)
+        except (OSError, NotImplementedError):  # a file is read at once, and cannot be waited for
+            chunk = await anyio.to_thread.run_sync(
+                os.read, self._input, max_bytes, abandon_on_cancel=True
+            )
+        if not chunk:
+            raise anyio.EndOfStream
+        return chunk
+
+    def send_nowait(self, item: bytes) -> int:
+        """Send what is sure not to block, all or nothing; return how much that was."""
+        if len(item) > _AT_ONCE:
+            return 0
+        _, ready, _ = select.select((), (self._output,), (), 0)
+        return os.write(self._output, item) if ready else 0
+
+    async def send(self, item: bytes) -> None:
+        """Send all of it, beside the event loop: it lasts until the peer reads it."""
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(write_all, self._output, item)
+
+    async def send_eof(self) -> None:
+        """Leave the output open: it ends with the process."""
+
+    async def aclose(self) -> None:
+        """Let others have input and output again."""
+        os.dup2(self._input, 0)
+        os.dup2(self._output, 1)
+        os.close(self._input)
+        os.close(self._output)
 
 
 class InFlight:
@@ -128,60 +215,101 @@ async def serve_lines(
     *,
     call: CallTool | None = None,
 ) -> None:
-    """Serve one peer until it is gone. What it asked for and no longer waits for is cancelled.
+    """Serve one relay until it is gone. What it asked for and no longer waits for is cancelled.
 
     With `call`, tools are not called through the server: it takes a large answer apart and puts it
     together again more than once.
     """
-    async with _messages(lines, in_flight, call) as (read, write):
-        await server.run(read, write, initialization_options(server))
-
-
-@asynccontextmanager
-async def _messages(
-    lines: LineStream, in_flight: InFlight, call: CallTool | None
-) -> AsyncIterator[tuple[Any, Any]]:
-    arrived, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, leaving = anyio.create_memory_object_stream[SessionMessage](0)
-
-    async def receive() -> None:
-        async with arrived:
-            async for message in _arriving(lines):
-                in_flight.see_in(message)
-                if _is_call(message):
-                    # Until it has this, a relay may ask another daemon without doing things twice.
-                    await lines.send(encode({"received": message.id}))
-                    if call is not None:
-                        tasks.start_soon(_answer_call, message, call, lines, in_flight)
-                        continue
-                await arrived.send(SessionMessage(message))
-            # The SDK would let requests in progress go on for a peer that is gone.
-            tasks.cancel_scope.cancel()
-
-    async def send() -> None:
-        async with leaving:
-            async for item in leaving:
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await _send_answer(lines, getattr(item.message, "id", None), text.encode())
-                in_flight.see_out(item.message)
-
+    options = initialization_options(server)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(receive)
-        tasks.start_soon(send)
-        yield read, write
+        reader = _MessageReader(lines, in_flight)
+
+        def take_call(request: types.JSONRPCRequest, call: CallTool) -> None:
+            tasks.start_soon(_answer_call, request, call, lines, in_flight)
+
+        reader.is_relay = True
+        reader.take_call = call and partial(take_call, call=call)
+        await server.run(reader, _MessageWriter(lines, in_flight), options)
         tasks.cancel_scope.cancel()
 
 
-async def _arriving(lines: LineStream) -> AsyncIterator[types.JSONRPCMessage]:
-    """Give what the peer sends until it is gone."""
-    while True:
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve until the client closes our standard input."""
+    async with StdioStream() as stream:
+        lines, in_flight = LineStream(stream, refuses_long=True), InFlight()
+        reader, writer = _MessageReader(lines, in_flight), _MessageWriter(lines, in_flight)
+        await server.run(reader, writer, server.create_initialization_options())
+
+
+class _MessageStream:
+    """Messages from or to one peer, read and written where they are awaited and sent."""
+
+    def __init__(self, lines: LineStream, in_flight: InFlight) -> None:
+        self._lines = lines
+        self._in_flight = in_flight
+
+    async def aclose(self) -> None:
+        """Leave the connection to whoever opened it."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+
+class _MessageReader(_MessageStream):
+    """What a peer sends."""
+
+    is_relay = False
+    """Whether it is told of each call that has arrived."""
+    take_call: Callable[[types.JSONRPCRequest], None] | None = None
+    """Answers calls of tools in the place of the server."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
         try:
-            line = await lines.receive()
+            return await self.receive()
         except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message.
+
+        Raises:
+            EndOfStream: The peer is gone.
+        """
+        while True:
+            message = await _parsed(await self._lines.receive(), self._lines)
+            if message is None:
+                continue
+            self._in_flight.see_in(message)
+            if _is_call(message):
+                if self.is_relay:
+                    # Until it has this, it may ask another daemon without doing things twice.
+                    await self._lines.send(encode({"received": message.id}))
+                if self.take_call is not None:
+                    self.take_call(message)
+                    continue
+            return SessionMessage(message)
+
+
+class _MessageWriter(_MessageStream):
+    """What a peer is sent."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send a message; not that we end, since the relay knows what became of the request."""
+        message = item.message
+        if (
+            isinstance(message, types.JSONRPCError)
+            and message.error.code == types.CONNECTION_CLOSED
+        ):
             return
-        message = await _parsed(line, lines)
-        if message is not None:
-            yield message
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        await _send_answer(self._lines, getattr(item.message, "id", None), text.encode())
+        self._in_flight.see_out(item.message)
 
 
 def _is_call(message: types.JSONRPCMessage) -> TypeGuard[types.JSONRPCRequest]:

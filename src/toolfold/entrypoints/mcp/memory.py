@@ -1,7 +1,7 @@
 """Memory alone as an MCP server, for clients that want nothing else."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -9,20 +9,19 @@ from typing import Any, Final
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
-from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
 from toolfold.app import Stores, memory_border
 from toolfold.config.config import Config
-from toolfold.entrypoints.mcp.lines import CallTool
+from toolfold.entrypoints.mcp.lines import CallTool, serve_stdio
 from toolfold.entrypoints.mcp.progress import ProgressReporter
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.access import VerbAccess
+from toolfold.execution.verb_door import VerbDoor
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
-from toolfold.memory import definitions
-from toolfold.memory.forms import as_text
+from toolfold.memory import verbs as definitions
 from toolfold.memory.graph import tools as graph_tools
+from toolfold.memory.models import as_it_is, as_text
 from toolfold.memory.verbs import VERBS
 from toolfold.memory.verbs import Verb as MemoryVerb
 from toolfold.relay.surface import load_surface
@@ -50,24 +49,11 @@ def _tool(verb: MemoryVerb) -> JsonObject:
     }
 
 
-class MemoryDoor:
-    """Lets one client reach memory, and nothing else."""
-
-    def __init__(self, stores: Stores, config: Config, client: str = "") -> None:
-        self._border, self._reach = memory_border(config, stores)
-        self._origin = Origin(client=client, project=str(config.project or config.start_directory))
-
-    async def call(
-        self, path: str, arguments: Mapping[str, Any], *, form: Callable[[Any], Any], **options: Any
-    ) -> Any:
-        """Call a verb; `form` makes of its answer what the client gets.
-
-        Raises:
-            ToolfoldError: A rule forbids it, or it failed.
-        """
-        access = VerbAccess(self._reach, path, dict(arguments), form=form, **options)
-        code = f"# The client called {path}."
-        return await self._border.single(access, self._origin, "memory", code=code)
+def memory_door(stores: Stores, config: Config, client: str = "") -> VerbDoor:
+    """Return what lets one client reach memory, and nothing else."""
+    border, reach = memory_border(config, stores)
+    origin = Origin(client=client, project=str(config.project or config.start_directory))
+    return VerbDoor(border=border, reach=reach, origin=origin, door="memory")
 
 
 def make_memory_server(stores: Stores, config: Config, *, client: str = "") -> Server[Any]:
@@ -75,7 +61,7 @@ def make_memory_server(stores: Stores, config: Config, *, client: str = "") -> S
     kind = config.settings.tools
     surface = load_surface(kind)
     tools = [types.Tool.model_validate(each) for each in surface["tools"]]
-    door = MemoryDoor(stores, config, client)
+    door = memory_door(stores, config, client)
     answer = partial(_ANSWERS[kind], door)
 
     async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
@@ -107,20 +93,20 @@ def graph_call(stores: Stores, config: Config, *, client: str = "") -> CallTool 
     if config.settings.tools != "graph":
         return None
 
-    door = MemoryDoor(stores, config, client)
+    door = memory_door(stores, config, client)
 
     async def call(name: str, arguments: Any) -> str:
         if name not in graph_tools.TOOLS:
             return graph_tools.unknown_as_json(name)
         answer: str = await door.call(
-            f"graph.{name}", arguments or {}, form=_as_it_is, verbatim=graph_tools.call_as_json
+            f"graph.{name}", arguments or {}, form=as_it_is, verbatim=graph_tools.call_as_json
         )
         return answer
 
     return call
 
 
-def _graph_resources(door: MemoryDoor, surface: dict[str, Any]) -> dict[str, Any]:
+def _graph_resources(door: VerbDoor, surface: dict[str, Any]) -> dict[str, Any]:
     """Return what answers for the one resource of the graph: all of it."""
     resources = [types.Resource.model_validate(each) for each in surface["resources"]]
 
@@ -137,7 +123,7 @@ def _graph_resources(door: MemoryDoor, surface: dict[str, Any]) -> dict[str, Any
             raise MCPError(types.INVALID_PARAMS, f"Resource {params.uri} not found")
         try:
             found = await door.call(
-                "graph.read_graph", {}, form=_as_it_is, verbatim=graph_tools.call
+                "graph.read_graph", {}, form=as_it_is, verbatim=graph_tools.call
             )
         except ToolfoldError as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
@@ -156,12 +142,11 @@ def _graph_resources(door: MemoryDoor, surface: dict[str, Any]) -> dict[str, Any
 async def serve_memory(stores: Stores, config: Config) -> None:
     """Serve until the client closes our standard input."""
     server = make_memory_server(stores, config)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    await serve_stdio(server)
 
 
 async def _answer_notes(
-    door: MemoryDoor, context: Any, name: str, arguments: Mapping[str, Any]
+    door: VerbDoor, context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     verb = name.removeprefix(_PREFIX)
     known = [each.name for each in VERBS.values() if each.is_tool]
@@ -180,11 +165,11 @@ async def _answer_notes(
 
 
 async def _answer_graph(
-    door: MemoryDoor, _context: Any, name: str, arguments: Mapping[str, Any]
+    door: VerbDoor, _context: Any, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
     if name in graph_tools.TOOLS:
         path, verbatim = f"graph.{name}", graph_tools.call
-        answer = await door.call(path, arguments, form=_as_it_is, verbatim=verbatim)
+        answer = await door.call(path, arguments, form=as_it_is, verbatim=verbatim)
     else:
         answer = graph_tools.unknown(name)
     return types.CallToolResult(
@@ -192,10 +177,6 @@ async def _answer_graph(
         structured_content=answer.structured,
         is_error=answer.is_error,
     )
-
-
-def _as_it_is(answer: Any) -> Any:
-    return answer
 
 
 def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -4,13 +4,22 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import mcp_types as types
+from anyio.abc import TaskGroup
 from mcp import MCPError
 
 from toolfold.app import App
-from toolfold.catalog.addresses import inner_uri
+from toolfold.catalog.offered import inner_uri
 from toolfold.catalog.questions import Elicitor
+from toolfold.catalog.watches import Tell
+from toolfold.entrypoints.mcp.list_changes import ListKind
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution.access import Access, Completion, PromptText, ResourceContents
+from toolfold.execution.access import (
+    Access,
+    Completion,
+    PromptText,
+    ResourceContents,
+    ResourceSubscription,
+)
 from toolfold.journal.runs import Origin
 from toolfold.relay.wire import key_of
 
@@ -18,6 +27,20 @@ ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT", types.Prompt, types.Resource, types.ResourceTemplate)
 
 _MAX_SHOWN_CHARS: Final = 300
+
+
+PASSED_THROUGH: Final = {
+    "on_list_prompts": "list_prompts",
+    "on_get_prompt": "get_prompt",
+    "on_list_resources": "list_resources",
+    "on_list_resource_templates": "list_templates",
+    "on_read_resource": "read_resource",
+    "on_completion": "complete",
+}
+"""By the handler of a method, what answers it.
+
+All of them, always: a relay may have declared them before any upstream was known, and what is known
+changes while clients are connected. An upstream that has none adds nothing."""
 
 
 class Passthrough:
@@ -28,19 +51,12 @@ class Passthrough:
         self._client_of = client_of
         self._offered = app.catalog.offered
 
-    def handlers(self) -> dict[str, Any]:
-        """Return what answers each method.
-
-        All of them, always: a relay may have declared them before any upstream was known, and what
-        is known changes while clients are connected. An upstream that has none adds nothing.
-        """
+    def offers(self) -> dict[ListKind, object]:
+        """Return by the kind of list what there is now, to be compared."""
+        offered = self._offered
         return {
-            "on_list_prompts": self.list_prompts,
-            "on_get_prompt": self.get_prompt,
-            "on_list_resources": self.list_resources,
-            "on_list_resource_templates": self.list_templates,
-            "on_read_resource": self.read_resource,
-            "on_completion": self.complete,
+            "prompts": offered.prompts(),
+            "resources": (offered.resources(), offered.templates()),
         }
 
     async def list_prompts(self, context: Any, _params: Any) -> types.ListPromptsResult:
@@ -88,6 +104,12 @@ class Passthrough:
             ),
             about={"uri": str(params.uri)[:_MAX_SHOWN_CHARS]},
         )
+
+    async def watch(self, context: Any, address: str, tasks: TaskGroup, tell: Tell) -> None:
+        """Have `tell` called whenever a resource may have changed, as long as `tasks` last."""
+        access = ResourceSubscription(self._app.reach, address, tasks, tell)
+        about = {"uri": address[:_MAX_SHOWN_CHARS]}
+        await _answered(lambda: self._single(access, self._origin(context), None), about=about)
 
     async def complete(
         self, context: Any, params: types.CompleteRequestParams

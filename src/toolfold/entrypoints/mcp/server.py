@@ -1,22 +1,28 @@
 """The MCP server: `execute_code`, and what the user chose to see beside it."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import anyio
 import anyio.to_thread
 import mcp_types as types
+from anyio.abc import TaskStatus
+from mcp import MCPError
 from mcp.server import Server
-from mcp.server.stdio import stdio_server
 
 from toolfold import __version__
-from toolfold.app import App
-from toolfold.catalog.definitions import DefinitionText, definition, listing
+from toolfold.app import App, AppSource
 from toolfold.catalog.questions import Elicitor
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import DefinitionText, Tool, definition, listing, self_contained
 from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, client_name, open_broker
-from toolfold.entrypoints.mcp.passthrough import Passthrough
+from toolfold.entrypoints.mcp.lines import serve_stdio
+from toolfold.entrypoints.mcp.list_changes import ListChanges, ListKind
+from toolfold.entrypoints.mcp.passthrough import PASSED_THROUGH, Passthrough
+from toolfold.entrypoints.mcp.resource_updates import Pulse, ResourceSubscriptions, Send
 from toolfold.errors import NotFound, ToolfoldError
 from toolfold.execution import report
 from toolfold.execution.access import ForwardedCall
@@ -51,6 +57,7 @@ _SEARCH_DEFINITION: Final = types.Tool(
 )
 
 
+TOOL_USE: Final = "claudecode/toolUseId"
 _TAKEN: Final = frozenset({"code", "session", "dry_run"})
 
 
@@ -67,7 +74,9 @@ class _Surface:
 
     async def definitions(self) -> list[types.Tool]:
         """Return what `tools/list` answers, in a stable order."""
-        tools = [types.Tool.model_validate(execute_code(sorted(self._app.catalog.servers)))]
+        catalog = self._app.catalog
+        definition = execute_code(sorted(catalog.servers), catalog.kinds)
+        tools = [types.Tool.model_validate(definition)]
         if self._settings.search_tools:
             tools.append(_SEARCH_DEFINITION)
         pinned = await self._pinned()
@@ -76,16 +85,27 @@ class _Surface:
     async def answer(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer one call.
+        """Answer one call, and bring along what came of runs that had gone on.
 
         Raises:
-            ToolfoldError: There is no such tool, or it failed.
+            ToolfoldError: There is no such tool.
         """
+        result = await self._answered(context, params)
+        if isinstance(result, types.CallToolResult):
+            news = self._app.shared.background_runs.news(self.name_of(context))
+            result.content.extend(types.TextContent(type="text", text=each) for each in news)
+        return result
+
+    async def _answered(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         name, arguments = params.name, dict(params.arguments or {})
         broker: ElicitationBroker = context.lifespan_context
         if name == "execute_code":
-            origin = await self._origin(context)
-            return await broker.attend(context, params, partial(self._execute, origin, arguments))
+            origin = replace(await self._origin(context), tool_use=_tool_use(context, params))
+            can_hold = _hears_of_progress(context)
+            execute = partial(self._execute, origin, arguments, can_hold)
+            return await broker.attend(context, params, execute)
         if name == "search_tools" and self._settings.search_tools:
             search = GuestCall("tools.search", (), arguments)
             found = await self._discovery.call(search, client=self.name_of(context))
@@ -126,6 +146,7 @@ class _Surface:
         self,
         origin: Origin,
         arguments: JsonObject,
+        can_hold: bool,
         ask: Elicitor | None,
         on_progress: OnRunProgress,
     ) -> types.CallToolResult:
@@ -140,7 +161,10 @@ class _Surface:
             )
         wish = SessionRequest(str(session)) if session else SessionRequest(self._session, True)
         options = RunOptions(
-            ask=ask, on_progress=on_progress, patience_s=self._settings.limits.answer_s
+            ask=ask,
+            on_progress=on_progress,
+            patience_s=self._settings.limits.answer_s,
+            can_hold=can_hold,
         )
         result = await self._app.runs.run(
             RunRequest(
@@ -157,8 +181,9 @@ class _Surface:
         """Return what the server answered, or a result that says why there is no answer."""
         app = self._app
         access = ForwardedCall(app.reach, tool, arguments)
+        notes: list[str] = []
         try:
-            return await app.border.single(
+            result = await app.border.single(
                 access,
                 origin,
                 "mcp",
@@ -166,16 +191,20 @@ class _Surface:
                 ask=ask,
                 shown=_text_of,
                 on_end=lambda run: run.offer(app.catalog.definitions, shown=origin.shown),
+                on_note=notes.append,
             )
         except ToolfoldError as error:
-            return access.result or _text(str(error), is_error=True)
+            result = access.result or _text(str(error), is_error=True)
+        said = [types.TextContent(type="text", text=note) for note in notes]
+        return result.model_copy(update={"content": [*result.content, *said]}) if said else result
 
     async def _going_text(self, run: BackgroundRun) -> str:
         """Say that a run goes on, or what it waits for."""
         approvals = approvals_of(self._app.config)
         approval = await anyio.to_thread.run_sync(approvals.latest_of, run.id)
         if approval is not None and approval.state == "pending":
-            return waiting_text(approval)
+            printed = run.printed[: self._settings.limits.reply_chars]
+            return f"{printed}{waiting_text(approval)}"
         return report.background_text(run.id, self._settings.limits.answer_s)
 
     async def _pinned(self) -> dict[str, Tool]:
@@ -194,43 +223,173 @@ class _Surface:
         return found
 
 
+class _View(NamedTuple):
+    """What clients see of one app."""
+
+    app: App
+    surface: _Surface
+    passthrough: Passthrough
+
+    async def lists(self) -> dict[ListKind, object]:
+        """Return what every list holds now."""
+        offers = self.passthrough.offers()
+        return {"tools": await self.surface.definitions(), **offers}
+
+
+class _Views:
+    """What clients see, of the app that is current when they ask."""
+
+    def __init__(
+        self, source: AppSource, client: str | Callable[[Any], str], session: str | None
+    ) -> None:
+        self._source = source
+        self._client = client
+        self._session = session
+        self._latest: _View | None = None
+        self.changes = ListChanges(source, self._lists)
+        self.subscriptions = ResourceSubscriptions(self._follow, self.changes.bus)
+
+    @contextmanager
+    def current(self) -> Iterator[_View]:
+        """Have what is current for the length of a request."""
+        with self._source.using() as app:
+            if self._latest is None or self._latest.app is not app:
+                surface = _Surface(app, self._client, self._session)
+                self._latest = _View(app, surface, Passthrough(app, surface.name_of))
+            yield self._latest
+
+    async def _lists(self) -> dict[ListKind, object]:
+        with self.current() as view:
+            return await view.lists()
+
+    async def list_tools(self, context: Any, _params: Any) -> types.ListToolsResult:
+        """Answer `tools/list`."""
+        with self.current() as view:
+            tools = await view.surface.definitions()
+        self.changes.note(context, "tools", tools)
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(
+        self, context: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Answer `tools/call`."""
+        with self.current() as view:
+            try:
+                return await view.surface.answer(context, params)
+            except ToolfoldError as error:
+                return _text(str(error), is_error=True)
+
+    def passed_through(self, name: str) -> Callable[[Any, Any], Any]:
+        """Return what answers a method that is for the upstreams."""
+
+        async def answer(context: Any, params: Any) -> Any:
+            with self.current() as view:
+                result = await getattr(view.passthrough, name)(context, params)
+                for kind, listed in view.passthrough.offers().items():
+                    if name == f"list_{kind}":
+                        self.changes.note(context, kind, listed)
+            return result
+
+        return answer
+
+    async def _follow(
+        self,
+        context: Any,
+        address: str,
+        send: Send,
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Have a client told of a resource until cancelled, also when another app has it.
+
+        Raises:
+            MCPError: That cannot be; no more once it has begun.
+        """
+        pulse = Pulse(send)
+        await self._watch(context, address, pulse, task_status.started)
+        while True:
+            try:
+                await self._watch(context, address, pulse, pulse.beat)
+            except MCPError:  # its server is gone, and may be back with the next app
+                await self._source.switched.wait()
+
+    async def _watch(
+        self, context: Any, address: str, pulse: Pulse, begin: Callable[[], None]
+    ) -> None:
+        """Watch a resource by the app that is current, until another takes its place."""
+        switched = self._source.switched
+        refusal: MCPError | None = None
+        with self.current() as view:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    await view.passthrough.watch(context, address, tasks, pulse.beat)
+                except MCPError as error:  # out of here it would come as one of a group
+                    refusal = error
+                else:
+                    begin()
+                    tasks.start_soon(pulse.deliver)
+                    await switched.wait()
+                tasks.cancel_scope.cancel()
+        if refusal is not None:
+            raise refusal
+
+    @asynccontextmanager
+    async def serving(self, _server: object) -> AsyncIterator[ElicitationBroker]:
+        """Attend to clients, and tell them what changes, for the length of this context."""
+        with self.current() as view:
+            ask_s = view.app.config.settings.limits.ask_s
+        async with (
+            open_broker(ask_s) as broker,
+            self.subscriptions.running(),
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(self.changes.follow)
+            yield broker
+            tasks.cancel_scope.cancel()
+
+
 def make_server(
-    app: App, *, client: str | Callable[[Any], str] = "", session: str | None = None
+    source: AppSource, *, client: str | Callable[[Any], str] = "", session: str | None = None
 ) -> Server[Any]:
-    """Return the server of one app, for one client where it has a name of its own.
+    """Return the server of an app, for one client where it has a name of its own.
 
     Where several share it, `client` tells the name from the context of a call. `session` is the one
     for runs that name none; without it nothing of them is kept.
     """
-    surface = _Surface(app, client, session)
-
-    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=await surface.definitions())
-
-    async def call_tool(
-        context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        try:
-            return await surface.answer(context, params)
-        except ToolfoldError as error:
-            return _text(str(error), is_error=True)
-
+    views = _Views(source, client, session)
+    passed_through: dict[str, Any] = {
+        handler: views.passed_through(name) for handler, name in PASSED_THROUGH.items()
+    }
     return Server(
         "toolfold",
         version=__version__,
-        lifespan=lambda _server: open_broker(app.config.settings.limits.ask_s),
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        **Passthrough(app, surface.name_of).handlers(),
+        lifespan=views.serving,
+        on_list_tools=views.list_tools,
+        on_call_tool=views.call_tool,
+        on_subscriptions_listen=views.subscriptions.listen,
+        on_subscribe_resource=views.subscriptions.subscribe,
+        on_unsubscribe_resource=views.subscriptions.unsubscribe,
+        **passed_through,
     )
 
 
-async def serve_stdio(app: App) -> None:
+async def serve_app(app: App) -> None:
     """Serve until the client closes our standard input."""
     server = make_server(app, session=f"stdio-{secrets.token_hex(8)}")
     app.discovery.warm()
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    await serve_stdio(server)
+
+
+def _tool_use(context: Any, params: types.CallToolRequestParams) -> str:
+    """Return by which id a local client's own hook knew of a call before."""
+    known = (params.meta or {}).get(TOOL_USE) if context.request is None else None
+    return known if isinstance(known, str) else ""
+
+
+def _hears_of_progress(context: Any) -> bool:
+    """Whether a client wants to hear of progress: it then waits as long as it hears of some."""
+    meta = context.meta or {}
+    return meta.get("progress_token", meta.get("progressToken")) is not None
 
 
 def _is_text(value: object) -> bool:
@@ -242,7 +401,7 @@ def _pinned_definition(name: str, tool: Tool) -> types.Tool:
     return types.Tool(
         name=name,
         description=listed.description,
-        input_schema=listed.input_schema,
+        input_schema=self_contained(listed.input_schema),
         annotations=types.ToolAnnotations(
             read_only_hint=listed.read_only,
             destructive_hint=listed.destructive,

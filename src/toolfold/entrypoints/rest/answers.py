@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from toolfold.errors import ToolfoldError
+from toolfold.entrypoints.screen import for_people
+from toolfold.errors import ToolfoldError, TooManyRequests
 from toolfold.jsontypes import Json
 
 STATUSES: Final[Mapping[str, int]] = {
@@ -20,6 +21,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "needs_approval": 409,
     "rejected": 409,
     "in_doubt": 409,
+    "too_many_requests": 429,
     "state_lost": 409,
     "question_refused": 422,
     "upstream": 502,
@@ -59,13 +61,20 @@ class JsonAnswer(Response):
 
     media_type = "application/json"
 
-    def __init__(self, value: Any, status: int = 200) -> None:
-        super().__init__(encode(value), status_code=status, headers=HEADERS)
+    def __init__(
+        self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        headers = {**HEADERS, **(headers or {})}
+        super().__init__(encode(value), status_code=status, headers=headers)
 
 
 def failure(error: ToolfoldError) -> JsonAnswer:
     """Return the one shape that every failure has."""
-    return JsonAnswer(failure_json(error.code, str(error)), STATUSES.get(error.code, 500))
+    message = for_people(error) if error.code == "not_found" else str(error)
+    headers = (
+        {"retry-after": str(error.retry_after_s)} if isinstance(error, TooManyRequests) else None
+    )
+    return JsonAnswer(failure_json(error.code, message), STATUSES.get(error.code, 500), headers)
 
 
 def failure_json(code: str, message: str) -> Json:

@@ -9,7 +9,7 @@ import anyio.to_thread
 from toolfold.app import App
 from toolfold.entrypoints.rest.execute import RESULT, result_json
 from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
-from toolfold.errors import BadInput, Denied, NotFound
+from toolfold.errors import BadInput, Denied
 from toolfold.execution.report import RunReport
 from toolfold.execution.service import RunOptions
 from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
@@ -110,7 +110,7 @@ async def _approve(request: RestRequest, arguments: JsonObject) -> Json:
         approval,
         most=int(float(str(arguments.get("most", approval.known)))),
         always=bool(arguments.get("always")),
-        by="REST",
+        by=_door(request),
         # Also when who approved it has left.
         options=RunOptions(patience_s=app.config.settings.limits.answer_s, is_detached=True),
     )
@@ -120,7 +120,7 @@ async def _approve(request: RestRequest, arguments: JsonObject) -> Json:
 
 async def _reject(request: RestRequest, arguments: JsonObject) -> Json:
     approval = await _found(request, arguments)
-    await request.app.runs.reject(approval, by="REST")
+    await request.app.runs.reject(approval, by=_door(request))
     return {"rejected": approval.tool}
 
 
@@ -131,10 +131,12 @@ async def _found(request: RestRequest, arguments: JsonObject) -> Approval:
             "Only the local user approves, with the token that `toolfold keys token` prints."
         )
     attempt, question = str(arguments["id"]), arguments.get("question")
-    for approval in await _with_approvals(request, Approvals.pending):
-        if approval.attempt == attempt and question in {None, approval.id}:
-            return approval
-    raise NotFound(f"No run {attempt!r} waits for approval of this. `/approvals` lists them.")
+    named = None if question is None else str(question)
+    return await _with_approvals(request, lambda approvals: approvals.find_open(attempt, named))
+
+
+def _door(request: RestRequest) -> str:
+    return "the dashboard" if request.is_page else "REST"
 
 
 async def _app(request: RestRequest, approval: Approval) -> App:

@@ -7,8 +7,10 @@ from typing import Any, Final, TypeAlias
 from starlette.responses import Response
 
 from toolfold.app import App
+from toolfold.config.config import Config
+from toolfold.errors import Denied
 from toolfold.execution.access import VerbAccess
-from toolfold.journal.runs import Origin
+from toolfold.journal.runs import DASHBOARD, Origin
 from toolfold.jsontypes import Json, JsonObject
 
 JSON_TYPE: Final = "application/json"
@@ -32,10 +34,24 @@ class RestRequest:
     has_token: bool = False
     """Whether they have shown the local token, which only the user can read."""
 
+    is_page: bool = False
+    """Whether a page asks, for a person who looks at it."""
+
+    is_look: bool = False
+    """Whether a page reads it for a person, not a program."""
+
+    is_ending: Callable[[], bool] = bool
+    """Whether the process finishes what it has begun, and then ends."""
+
+    release: Callable[[], None] = lambda: None
+    """Lets go of what serves it: for an answer that may last for days."""
+
     @property
     def client(self) -> str:
         """Under which name the journal knows the caller."""
-        return f"key:{self.key}" if self.key else "rest"
+        if self.key:
+            return f"key:{self.key}"
+        return DASHBOARD if self.is_look else "rest"
 
     @property
     def origin(self) -> Origin:
@@ -76,6 +92,19 @@ class Operation:
     def has_body(self) -> bool:
         """Whether arguments come in the body."""
         return self.method in {"POST", "PATCH", "PUT"}
+
+
+def owned(request: RestRequest) -> Config:
+    """Return the configuration of the local user.
+
+    Raises:
+        Denied: Somebody else asks.
+    """
+    if request.key or not request.has_token:
+        raise Denied(
+            "Only the local user sees this, with the token that `toolfold keys token` prints."
+        )
+    return request.app.config
 
 
 async def call_verb(

@@ -134,6 +134,25 @@ def listed(tool: Tool) -> Json:
     return {"name": tool.path, "category": category_of(tool), "description": sentence(tool)}
 
 
+def explained(tool: Tool, query: str) -> Json:
+    """Return a tool in one line with how it is called, and what of a query it fits by."""
+    wanted = set(words(query))
+    named = sorted(wanted & set(words(tool.path)))
+    told = sorted((wanted & set(words(tool.listed.description))) - set(named))
+    reasons = [
+        *([f"its name has {', '.join(named)}"] if named else []),
+        *([f"its description has {', '.join(told)}"] if told else []),
+    ]
+    why = "; ".join(reasons) or ("near in meaning" if wanted else "")
+    return {
+        "name": tool.path,
+        "category": category_of(tool),
+        "description": sentence(tool),
+        "call": signature(tool),
+        "why": why,
+    }
+
+
 def described(tool: Tool, seen: str | None) -> JsonObject:
     """Return how to call a tool. `seen` is what it was seen to return."""
     parameters = parameters_of(tool)

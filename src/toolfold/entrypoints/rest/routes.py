@@ -24,10 +24,13 @@ from toolfold.entrypoints.rest.arguments import read_arguments
 from toolfold.entrypoints.rest.disconnect import until_left
 from toolfold.entrypoints.rest.execute import question_operation, run_operation
 from toolfold.entrypoints.rest.files import file_operations
+from toolfold.entrypoints.rest.logins import ServerLogins
+from toolfold.entrypoints.rest.memory import memory_operations
 from toolfold.entrypoints.rest.metrics import Metrics
-from toolfold.entrypoints.rest.observe import observe_operations
+from toolfold.entrypoints.rest.observe import Savings, observe_operations
 from toolfold.entrypoints.rest.openapi import openapi_of
 from toolfold.entrypoints.rest.operations import EVENTS_TYPE, Operation, RestRequest
+from toolfold.entrypoints.rest.owner import Examine, owner_operations
 from toolfold.entrypoints.rest.page import page_operations
 from toolfold.entrypoints.rest.runs import run_operations
 from toolfold.entrypoints.rest.sessions import session_operations
@@ -42,19 +45,24 @@ FindRequest: TypeAlias = Callable[[Scope], Awaitable[RestRequest]]
 """Finds what serves a request, and for whom."""
 
 
-def rest_operations(metrics: Metrics) -> list[Operation]:
+def rest_operations(
+    metrics: Metrics, logins: ServerLogins, savings: Savings, examine: Examine | None = None
+) -> list[Operation]:
     """Return everything that can be asked for over REST."""
     operations = [
         *ToolOperations().operations(),
         run_operation(),
         question_operation(),
+        *memory_operations(),
         *verb_operations(),
         *run_operations(),
         *session_operations(),
         *approval_operations(),
         *file_operations(),
         *state_operations(metrics),
-        *observe_operations(),
+        *observe_operations(savings),
+        *logins.operations(),
+        *owner_operations(examine),
     ]
     return [*operations, *page_operations(openapi_of(operations))]
 

@@ -6,7 +6,7 @@ from typing import Final
 import anyio.to_thread
 
 from toolfold.entrypoints.rest.operations import Operation, RestRequest, closed_object, whole_object
-from toolfold.execution.sessions.info import SessionInfo
+from toolfold.execution.sessions.bindings import SessionInfo
 from toolfold.execution.sessions.sessions import SESSION_NAME
 from toolfold.jsontypes import Json, JsonObject
 

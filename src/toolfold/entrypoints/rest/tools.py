@@ -3,22 +3,26 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolfold.catalog.answers import Blob, LargeAnswer, Redact
-from toolfold.catalog.tool import Tool
+import anyio.to_thread
+
+from toolfold.catalog.tool import Blob, LargeAnswer, Redact, Tool
 from toolfold.entrypoints.rest.operations import (
     Operation,
     RestRequest,
     closed_object,
+    owned,
     page_of,
     paging,
     whole_object,
 )
-from toolfold.entrypoints.rest.registry import Registry, category_of, described, listed
+from toolfold.entrypoints.rest.registry import Registry, category_of, described, explained, listed
 from toolfold.errors import NotFound
 from toolfold.execution.access import ToolCall
 from toolfold.execution.artifacts import RunArtifacts, redact_blob
-from toolfold.execution.overflow import render
+from toolfold.execution.report import render
+from toolfold.execution.trust.approvals import approvals_of
 from toolfold.execution.trust.guard import is_denied
+from toolfold.execution.trust.pinned_definitions import DefinitionChange, definition_of
 from toolfold.jsontypes import Json, JsonObject, plain
 from toolfold.workspace.workspace import Workspace
 
@@ -35,7 +39,20 @@ _NAME: Final[JsonObject] = {
     "examples": ["memory.health", "memory.recall"],
     "description": "As `/tools/list` has it: `github.create_issue`.",
 }
-_LISTED: Final = whole_object({"name": _TEXT, "category": _TEXT, "description": _TEXT})
+_LISTED: Final = closed_object(
+    {"name": _TEXT, "category": _TEXT, "description": _TEXT, "call": _TEXT, "why": _TEXT},
+    required=("name", "category", "description"),
+)
+_CHANGE: Final = whole_object(
+    {
+        "tool": _TEXT,
+        "at": {
+            "type": ["number", "null"],
+            "description": "When it was first used so; null if it was not yet.",
+        },
+        "changes": {"type": "array", "items": _TEXT},
+    }
+)
 _PARAMETER: Final = closed_object(
     {
         "name": _TEXT,
@@ -60,6 +77,7 @@ class ToolOperations:
 
     def __init__(self) -> None:
         self._registries: dict[_Seen, tuple[Mapping[str, str], Registry]] = {}
+        self._definitions: tuple[object, dict[str, str]] = None, {}
 
     def operations(self) -> list[Operation]:
         """Return all of them."""
@@ -84,9 +102,28 @@ class ToolOperations:
                 path="/tools/list",
                 summary="Tools, of a category or all; with a query those that fit it, best first.",
                 tag="tools",
-                takes=closed_object({"category": _TEXT, "query": _TEXT, **paging(50, _MAX)}),
+                takes=closed_object(
+                    {
+                        "category": _TEXT,
+                        "query": _TEXT,
+                        "explain": {
+                            "type": "boolean",
+                            "default": False,
+                            "description": "Also say how each is called, and why it ranks there.",
+                        },
+                        **paging(50, _MAX),
+                    }
+                ),
                 returns=page_of("tools", _LISTED),
                 answer=self._list,
+            ),
+            Operation(
+                method="GET",
+                path="/tools/changes",
+                summary="What tools say of themselves otherwise than when they were used.",
+                tag="tools",
+                returns=whole_object({"changes": {"type": "array", "items": _CHANGE}}),
+                answer=self._changes,
             ),
             Operation(
                 method="GET",
@@ -105,7 +142,15 @@ class ToolOperations:
                 takes=closed_object(
                     {"name": _NAME, "arguments": {"type": "object"}}, required=("name",)
                 ),
-                returns=whole_object({"run_id": _TEXT, "result": {}, "blobs": {"type": "object"}}),
+                returns=closed_object(
+                    {
+                        "run_id": _TEXT,
+                        "result": {},
+                        "blobs": {"type": "object"},
+                        "notes": {"type": "array", "items": _TEXT},
+                    },
+                    required=("run_id", "result", "blobs"),
+                ),
                 answer=_execute,
                 calls_tools=True,
             ),
@@ -120,8 +165,9 @@ class ToolOperations:
         found = await self._found(request, arguments)
         shown = found[offset : offset + limit]
         end = offset + len(shown)
+        query = str(arguments.get("query", "")) if arguments.get("explain") else None
         return {
-            "tools": [listed(tool) for tool in shown],
+            "tools": [listed(tool) if query is None else explained(tool, query) for tool in shown],
             "total": len(found),
             "next_offset": end if shown and end < len(found) else None,
         }
@@ -140,6 +186,24 @@ class ToolOperations:
         if category is not None:
             return list(registry.categories[str(category)].tools)
         return [tool for _, each in sorted(registry.categories.items()) for tool in each.tools]
+
+    async def _changes(self, request: RestRequest, _arguments: JsonObject) -> Json:
+        """Return changes of tools that were not used since, then those they were used with."""
+        config, catalog = owned(request), request.app.catalog
+        if self._definitions[0] is not catalog.modules:
+            current = {each.path: definition_of(each) for each in catalog.tools}
+            self._definitions = catalog.modules, current
+        definitions, current = approvals_of(config).definitions, self._definitions[1]
+
+        def read() -> list[DefinitionChange]:
+            scope = config.namespace
+            return [*definitions.compare_all(scope, current), *definitions.changes(scope)]
+
+        found = await anyio.to_thread.run_sync(read)
+        changes: Json = [
+            {"tool": each.tool, "at": each.at, "changes": [*each.lines()]} for each in found[:_MAX]
+        ]
+        return {"changes": changes}
 
     async def _registry(self, request: RestRequest) -> Registry:
         await request.app.discovery.learn()
@@ -171,6 +235,7 @@ async def _execute(request: RestRequest, arguments: JsonObject) -> Json:
     tool = await _tool(request, arguments)
     given: Any = arguments.get("arguments", {})
     app, kept = request.app, _Kept(request.app.workspace, request.app.shared.journal.new_id())
+    notes: list[Json] = []
     result = await app.border.single(
         ToolCall(app.reach, tool, (), given, keep=kept, settle=kept.settle),
         request.origin,
@@ -178,8 +243,10 @@ async def _execute(request: RestRequest, arguments: JsonObject) -> Json:
         code=f"# A client called {tool.path} over REST.",
         run_id=kept.run_id,
         shown=render,
+        on_note=notes.append,
     )
-    return {"run_id": kept.run_id, "result": plain(result), "blobs": kept.blobs}
+    answer: JsonObject = {"run_id": kept.run_id, "result": plain(result), "blobs": kept.blobs}
+    return answer | {"notes": notes} if notes else answer
 
 
 class _Kept:

@@ -14,9 +14,9 @@ from toolfold.entrypoints.rest.operations import (
 )
 from toolfold.entrypoints.rest.schemas import returned_schema
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory import definitions
-from toolfold.memory.forms import as_json
+from toolfold.memory import verbs as definitions
 from toolfold.memory.inputs import MAX_LIMIT, MAX_NAME_CHARS, MAX_QUERY_CHARS
+from toolfold.memory.models import as_json
 from toolfold.memory.verbs import VERBS, Verb
 
 _NAME: Final[JsonObject] = {"minLength": 1, "maxLength": MAX_NAME_CHARS}
@@ -51,6 +51,7 @@ def verb_operations() -> list[Operation]:
     routed = [_operation(verb) for verb in VERBS.values() if verb.route]
     return [
         *routed,
+        _whole_graph(),
         _part_of_graph("entities", ["name", "entityType", "observations"]),
         _part_of_graph("relations", ["from", "to", "relationType"]),
     ]
@@ -112,6 +113,23 @@ def _part_of_graph(part: str, fields: list[str]) -> Operation:
         tag="graph",
         takes=closed_object(paging(100, MAX_LIMIT)),
         returns=page_of(part, item),
+        answer=answer,
+    )
+
+
+def _whole_graph() -> Operation:
+    """Return the graph in one answer, for who draws it."""
+    part: JsonObject = {"type": "array", "items": {"type": "object"}}
+
+    async def answer(request: RestRequest, arguments: JsonObject) -> Json:
+        return await _call(request, "graph.read_graph", arguments)
+
+    return Operation(
+        method="GET",
+        path="/graph",
+        summary="Return all entities and relations of the graph.",
+        tag="graph",
+        returns=whole_object({"entities": part, "relations": part}),
         answer=answer,
     )
 

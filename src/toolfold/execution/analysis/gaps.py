@@ -1,6 +1,7 @@
 """What guest code cannot use in the sandbox, and how to write it instead."""
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -81,6 +82,13 @@ _KEYWORDS: dict[tuple[str, str], str] = {
 # Of the methods that Python calls by itself, those that Monty calls too.
 _CALLED = frozenset({"__init__", "__repr__", "__str__", "__enter__", "__exit__"})
 _SHORT_CIRCUITS = frozenset({"any", "all"})
+_EXCEPTIONS = frozenset(
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, BaseException)
+)
+_TEXT_FUNCTIONS = frozenset({"str", "repr", "format", "chr", "hex"})
+_TEXT_METHODS = frozenset({"format", "join", "strip", "lower", "upper", "replace", "decode"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +125,55 @@ def _differs(node: ast.AST) -> bool:
             return name in _SHORT_CIRCUITS and any(
                 isinstance(inner, ast.Call) for inner in ast.walk(made)
             )
+        case ast.Call(func=ast.Name(id=name), args=[ast.expr() as argument], keywords=[]):
+            return name in _EXCEPTIONS and _is_text(argument) is None
+        case ast.ExceptHandler(type=ast.expr() as caught, name=str(), body=body):
+            # The key in it is text there: `{}[3]` gives KeyError('3').
+            return _catches_keys(caught) and _reads(body, node.name)
         case _:
             return False
+
+
+def _catches_keys(caught: ast.expr) -> bool:
+    named = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return any(isinstance(each, ast.Name) and each.id == "KeyError" for each in named)
+
+
+def _reads(body: Iterable[ast.stmt], name: str | None) -> bool:
+    return any(
+        isinstance(inner, ast.Name) and inner.id == name
+        for statement in body
+        for inner in ast.walk(statement)
+    )
+
+
+def _is_text(value: ast.expr) -> bool | None:
+    """Whether an expression is sure to be text, or sure not to be; None if it may be either."""
+    match value:
+        case ast.Constant(value=constant):
+            return isinstance(constant, str)
+        case ast.JoinedStr():
+            return True
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _is_text(left) or _is_text(right)
+        case ast.BinOp(left=left, op=ast.Mod()):
+            return _is_text(left)
+        case ast.Call(func=ast.Name(id=name)):
+            return True if name in _TEXT_FUNCTIONS else None
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return True if name in _TEXT_METHODS else None
+        case (
+            ast.Tuple()
+            | ast.List()
+            | ast.Dict()
+            | ast.Set()
+            | ast.ListComp()
+            | ast.DictComp()
+            | ast.SetComp()
+        ):
+            return False
+        case _:
+            return None
 
 
 def _bound_by(member: ast.stmt) -> list[str]:
@@ -182,6 +237,12 @@ def _gaps_of_call(call: ast.Call) -> Iterator[tuple[str, str]]:
         if (function, name) in _KEYWORDS:
             yield f"{function}({name}=...)", _KEYWORDS[function, name]
     match call:
+        case ast.Call(func=ast.Name(id=name)) if name in _EXCEPTIONS:
+            if not _takes_one_text(call):
+                yield (
+                    f"{name}() of anything but one text",
+                    f'put it into one text: {name}(f"...")',
+                )
         case ast.Call(func=ast.Name(id="next"), args=[ast.GeneratorExp(), *_]):
             yield (
                 "next() of a generator expression",
@@ -190,6 +251,17 @@ def _gaps_of_call(call: ast.Call) -> Iterator[tuple[str, str]]:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr="sub")):
             if any(isinstance(argument, ast.Lambda) for argument in call.args):
                 yield "re.sub() with a function", "loop over re.finditer() and build the text"
+
+
+def _takes_one_text(call: ast.Call) -> bool:
+    """Whether an exception is made of nothing, or of one value that may be text."""
+    match call:
+        case ast.Call(args=[], keywords=[]) | ast.Call(args=[ast.Starred()], keywords=[]):
+            return True
+        case ast.Call(args=[only], keywords=[]):
+            return _is_text(only) is not False
+        case _:
+            return False
 
 
 def _dotted(function: ast.expr) -> str:

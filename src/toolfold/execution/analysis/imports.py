@@ -64,7 +64,7 @@ def resolve(
     program.read()
     if program.edits:
         written = plan.source
-        plan = make_plan(_edited(written, program.edits), max_bytes=16 * len(written) + 4096)
+        plan = make_plan(edited(written, program.edits), max_bytes=16 * len(written) + 4096)
         plan = replace(plan, written=written)
     added = {name: text for name, text in program.added.items() if name not in session}
     return replace(plan, added=added, imports=plan.imports | program.modules)
@@ -101,12 +101,22 @@ class _Restored(ast.NodeTransformer):
 
 
 @dataclass(frozen=True, slots=True)
-class _Edit:
+class SourceEdit:
     """One piece of the text, by its lines and byte offsets, and what stands there instead."""
 
     start: tuple[int, int]
     end: tuple[int, int]
     text: str
+
+    @classmethod
+    def before(cls, node: ast.expr, text: str) -> "SourceEdit":
+        """Return what puts a text before an expression."""
+        return cls(_start(node), _start(node), text)
+
+    @classmethod
+    def after(cls, node: ast.expr, text: str) -> "SourceEdit":
+        """Return what puts a text behind an expression."""
+        return cls(_end(node), _end(node), text)
 
 
 @dataclass(slots=True)
@@ -140,7 +150,7 @@ class _Program:
             if isinstance(node, ast.Import)
             for alias in node.names
         }
-        self.edits: list[_Edit] = []
+        self.edits: list[SourceEdit] = []
         self.added: dict[str, str] = {}
         self.modules: set[str] = set()
 
@@ -195,14 +205,14 @@ class _Program:
             attribute = self._attributes.get(id(node))
             if attribute and _is_standard(module, attribute):
                 own = python_name(module)
-                self.edits.append(_Edit(_start(node), _end(node), own))
+                self.edits.append(SourceEdit(_start(node), _end(node), own))
                 self.added[own] = f"import {module} as {own}"
                 self.modules.add(module)
             elif module not in _BUILTINS:
                 self._rename(node, sandbox_name(module))
 
     def _rename(self, node: ast.Name, to: str) -> None:
-        self.edits.append(_Edit(_start(node), _end(node), to))
+        self.edits.append(SourceEdit(_start(node), _end(node), to))
         self._add(to)
 
     def _add(self, name: str) -> None:
@@ -223,10 +233,10 @@ class _Program:
                 return
         if helper is None or key not in self._unwrapped:
             return
-        self.edits.append(_Edit(_start(node), _start(node), f"{helper}("))
-        self.edits.append(_Edit(_end(value), _start(name), ", "))
+        self.edits.append(SourceEdit(_start(node), _start(node), f"{helper}("))
+        self.edits.append(SourceEdit(_end(value), _start(name), ", "))
         if helper == _ITEM:
-            self.edits.append(_Edit(_end(name), _end(node), ")"))
+            self.edits.append(SourceEdit(_end(name), _end(node), ")"))
         self.added[helper] = _HELPERS[helper]
 
     def _read_own(self, node: ast.Attribute) -> None:
@@ -234,7 +244,7 @@ class _Program:
         match node.value:
             case ast.Name(id="toolfold") if _ROOT not in {*self._bound, *self._session}:
                 if own := self._own(node.attr):
-                    self.edits.append(_Edit(_start(node), _end(node), own))
+                    self.edits.append(SourceEdit(_start(node), _end(node), own))
                     self._add(own)
 
     def _own(self, name: str) -> str | None:
@@ -284,7 +294,7 @@ class _Program:
 
     def _replace(self, node: ast.stmt, text: str) -> None:
         lines = (node.end_lineno or node.lineno) - node.lineno
-        self.edits.append(_Edit(_start(node), _end(node), text + "\n" * lines))
+        self.edits.append(SourceEdit(_start(node), _end(node), text + "\n" * lines))
 
     def _is_module(self, name: str) -> bool:
         return name in _OURS or name in self._spellings
@@ -357,7 +367,7 @@ def _end(node: ast.expr | ast.stmt) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def _edited(source: str, edits: Iterable[_Edit]) -> str:
+def edited(source: str, edits: Iterable[SourceEdit]) -> str:
     """Return the text with its edits made, the last first, so that places stay true."""
     lines = [line.encode() for line in source.split("\n")]
     numbered = enumerate(edits)

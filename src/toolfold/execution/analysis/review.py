@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from toolfold.catalog.binding import parameters_of
+from toolfold.catalog.binding import merged, parameters_of
 from toolfold.catalog.stubs import signature
 from toolfold.catalog.tool import Tool
 from toolfold.execution.analysis.advice import (
@@ -21,11 +21,183 @@ from toolfold.execution.analysis.advice import (
     about_module_call,
     about_name,
 )
-from toolfold.execution.analysis.literals import mismatches
 from toolfold.execution.analysis.plan import ProgramPlan
 from toolfold.execution.analysis.program import ProgramAnalysis, ToolNames
-from toolfold.execution.analysis.type_names import surely_differ
+from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import Diagnostic
+
+_Kinds = frozenset[str]
+
+_KINDS: dict[str, _Kinds] = {
+    "str": frozenset({"str"}),
+    "LiteralString": frozenset({"str"}),
+    "int": frozenset({"number"}),
+    "float": frozenset({"number"}),
+    "bool": frozenset({"number", "bool"}),
+    "None": frozenset({"None"}),
+    "list": frozenset({"list"}),
+    "tuple": frozenset({"list"}),
+    "set": frozenset({"list"}),
+    "dict": frozenset({"dict"}),
+    # These arrive as text: `range(0, 3)`.
+    "dict_items": frozenset({"view"}),
+    "dict_keys": frozenset({"view"}),
+    "dict_values": frozenset({"view"}),
+    "range": frozenset({"view"}),
+}
+
+
+def surely_differ(expected: str, found: str) -> bool:
+    """Whether no value of type `found` can be of type `expected`.
+
+    Types that are not understood, and containers that differ only inside, are not sure to.
+    """
+    try:
+        wanted = _values(ast.parse(expected, mode="eval").body)
+        given = _values(ast.parse(found, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    if wanted is None or given is None:
+        return False
+    return not any(_overlap(a, b) for a in wanted for b in given)
+
+
+def _overlap(a: object, b: object) -> bool:
+    """Whether two alternatives, each a literal or a set of kinds, have a value in common."""
+    if isinstance(a, frozenset) and isinstance(b, frozenset):
+        return bool(a & b)
+    if isinstance(a, frozenset):
+        return bool(a & _KINDS[type(b).__name__])
+    if isinstance(b, frozenset):
+        return bool(b & _KINDS[type(a).__name__])
+    return a == b and type(a) is type(b)
+
+
+def _values(node: ast.expr) -> list[object] | None:
+    """Return the alternatives of a type: literals and sets of kinds. None if not understood."""
+    match node:
+        case ast.Constant(value=None):
+            return [_KINDS["None"]]
+        case ast.Name(id=name) if name in _KINDS:
+            return [_KINDS[name]]
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
+            items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return _literals(items)
+        case ast.Subscript(value=ast.Name(id=name)) if name in _KINDS:
+            return [_KINDS[name]]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            a, b = _values(left), _values(right)
+            return None if a is None or b is None else a + b
+        case _:
+            return None
+
+
+def _literals(items: list[ast.expr]) -> list[object] | None:
+    """Return the values of a `Literal`; kinds that compare oddly are left out as not understood."""
+    values: list[object] = []
+    for item in items:
+        match item:
+            case ast.Constant(value=str() | bool() | int() as value):
+                values.append(value)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                values.append(-value)
+            case _:
+                return None
+    return values
+
+
+# Compare what is written out in a call, dicts in lists and all, with the tool's schema.
+#
+# The type checker does not look into them: it would refuse the same rows built in a variable.
+
+_ALTERNATIVES = ("anyOf", "oneOf", "not", "if", "patternProperties", "discriminator")
+_MAX_DEPTH = 16
+
+
+def mismatches(value: ast.expr, schema: Json, root: JsonObject, *, path: str) -> Iterator[str]:
+    """Yield what certainly does not fit, each as a sentence that begins with its path.
+
+    Only what lies inside of a dict or list is looked at; the value itself is the checker's.
+    """
+    yield from _inside(value, schema, root, path, _MAX_DEPTH)
+
+
+def _inside(value: ast.expr, schema: Json, root: JsonObject, path: str, room: int) -> Iterator[str]:
+    whole = merged(schema, root)
+    if not isinstance(whole, dict) or not room or any(word in whole for word in _ALTERNATIVES):
+        return
+    match value:
+        case ast.Dict(keys=keys, values=values) if "object" in _kinds(whole):
+            if all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
+                named = {
+                    str(ast.literal_eval(key)): each
+                    for key, each in zip(keys, values, strict=True)
+                    if key
+                }
+                yield from _object(named, whole, root, path, room - 1)
+        case ast.List(elts=items) | ast.Tuple(elts=items) if "array" in _kinds(whole):
+            for index, item in enumerate(items):
+                inner = whole.get("items", True)
+                yield from _part(item, inner, root, f"{path}[{index}]", room - 1)
+
+
+def _object(
+    named: dict[str, ast.expr], whole: JsonObject, root: JsonObject, path: str, room: int
+) -> Iterator[str]:
+    found = whole.get("properties")
+    properties = found if isinstance(found, dict) else {}
+    required = whole.get("required")
+    missing = [key for key in required if key not in named] if isinstance(required, list) else []
+    if missing:
+        yield f"{path} needs {', '.join(repr(key) for key in missing)}."
+    for key, value in named.items():
+        if key in properties:
+            yield from _part(value, properties[key], root, f"{path}[{key!r}]", room)
+        elif whole.get("additionalProperties") is False:
+            near = get_close_matches(key, properties, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" It has: {', '.join(properties)}."
+            yield f"{path} has no key {key!r}.{hint}"
+
+
+def _part(value: ast.expr, schema: Json, root: JsonObject, path: str, room: int) -> Iterator[str]:
+    yield from _inside(value, schema, root, path, room)
+    whole = merged(schema, root)
+    if not isinstance(whole, dict) or any(word in whole for word in _ALTERNATIVES):
+        return
+    allowed, kinds, given = whole.get("enum"), _kinds(whole), _kinds_of(value)
+    if given and kinds and kinds.isdisjoint(given):
+        yield f"{path} takes {' or '.join(sorted(kinds))}, not {ast.unparse(value)[:60]}."
+    elif (
+        isinstance(value, ast.Constant) and isinstance(allowed, list) and value.value not in allowed
+    ):
+        choices = ", ".join(map(repr, allowed[:20]))
+        yield f"{path} takes one of {choices}, not {value.value!r}."
+
+
+def _kinds(whole: JsonObject) -> set[str]:
+    kind = whole.get("type", "object" if "properties" in whole else None)
+    kinds = kind if isinstance(kind, list) else [kind]
+    return {each for each in kinds if isinstance(each, str)}
+
+
+def _kinds_of(value: ast.expr) -> set[str]:
+    """Return the kinds of JSON that a literal can stand for; none if it is no literal."""
+    match value:
+        case ast.Constant(value=None):
+            return {"null"}
+        case ast.Constant(value=bool()):
+            return {"boolean"}
+        case ast.Constant(value=int() | float()):
+            return {"integer", "number"}
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return {"string"}
+        case ast.List() | ast.Tuple() | ast.ListComp():
+            return {"array"}
+        case ast.Dict() | ast.DictComp():
+            return {"object"}
+        case _:
+            return set()
+
 
 ARGUMENT_RULES = frozenset(
     {

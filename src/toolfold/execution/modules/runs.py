@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Final
 
 import anyio.to_thread
@@ -11,28 +13,43 @@ from toolfold.execution.background import BackgroundRun, BackgroundRuns, Backgro
 from toolfold.execution.trust.approval_form import standing_text
 from toolfold.execution.trust.approvals import Approvals
 from toolfold.journal.journal import Journal
-from toolfold.journal.runs import Origin, Run
-from toolfold.journal.states import state_of
+from toolfold.journal.runs import Origin, Run, state_of
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 
 _MAX_WAIT_S: Final = 40.0
+_SIGN_EVERY_S: Final = 10.0
 _WAIT_S: Final = 30.0
 _ID_CHARS: Final = 16
 
-GET: Final = "runs.get"
-"""The function that changes nothing."""
+READ_ONLY: Final = frozenset({"runs.get", "runs.wait"})
+"""The functions that change nothing."""
 
 MODULE: Final = GuestModule(
-    functions=("get", "resume", "stop"),
+    functions=("get", "resume", "stop", "wait"),
     stub="""\
 from typing import Any, Awaitable
 from ty_extensions import Intersection
 def get(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
 def resume(id: str, wait_s: float = 30) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
 def stop(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
+def wait(id: str) -> Intersection[dict[str, Any], Awaitable[dict[str, Any]]]: ...
 """,  # noqa: E501
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """The run that makes a call of `runs`, as far as it may have to wait."""
+
+    run_id: str = ""
+    held: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered while it waits for another: its own time stands still."""
+    show: Callable[[str], None] = lambda _note: None
+    """Lets its client know that it waits."""
+
+
+NOBODY: Final = Waiter()
 
 
 class RunsModule:
@@ -47,7 +64,7 @@ class RunsModule:
         self.resume: Callable[[Run, Origin], Awaitable[BackgroundWork]] | None = None
         """Set by the runtime, which is made of this."""
 
-    async def call(self, call: GuestCall, origin: Origin) -> Json:
+    async def call(self, call: GuestCall, origin: Origin, waiter: Waiter = NOBODY) -> Json:
         """Answer one call for whoever asked for the run that makes it.
 
         Raises:
@@ -73,7 +90,12 @@ class RunsModule:
             return await self._resume(run, origin, wait_s)
         if name == "stop":
             return await self._stop(run)
-        return await self._get(run, wait_s)
+        if name == "wait":
+            await self._wait(run, waiter)
+            wait_s = 0
+        told = await self._get(run, wait_s)
+        self._background_runs.told(run.id)
+        return told
 
     def _find(self, run_id: str, origin: Origin) -> Run:
         unknown = NotFound(f"There is no run {run_id[:40]!r} of yours; a whole id has 16 digits.")
@@ -86,6 +108,23 @@ class RunsModule:
         if not may_see(run, origin):
             raise unknown
         return run
+
+    async def _wait(self, run: Run, waiter: Waiter) -> None:
+        """Wait for the end of a run as long as the client does, which hears that it waits.
+
+        A run that waits for its user is not waited for.
+        """
+        background_run = self._background_runs.find(run.id)
+        if background_run is None or run.id == waiter.run_id:
+            return
+        with waiter.held(), self._background_runs.holding(waiter.run_id) as patience_s:
+            until = anyio.current_time() + patience_s
+            while not background_run.over.is_set() and anyio.current_time() < until:
+                if await self._approval_text(run, is_going=True):
+                    return
+                waiter.show(f"runs.wait {run.id}")
+                with anyio.move_on_after(min(_SIGN_EVERY_S, until - anyio.current_time())):
+                    await background_run.over.wait()
 
     async def _get(self, run: Run, wait_s: float) -> Json:
         background_runs = self._background_runs.find(run.id)
@@ -114,7 +153,7 @@ class RunsModule:
         background_runs = self._background_runs.find(run.id)
         if background_runs is not None and not background_runs.over.is_set():
             raise BadCall(
-                f"The run {run.id} is under way still: runs.get({run.id!r}) waits for it."
+                f"The run {run.id} is under way still: runs.wait({run.id!r}) waits for it."
             )
         assert self.resume is not None  # noqa: S101
         resumed = await self._background_runs.start(origin.client, await self.resume(run, origin))
@@ -129,6 +168,7 @@ class RunsModule:
         if background_runs is None or background_runs.over.is_set():
             raise BadCall(f"The run {run.id} is not under way.")
         await self._background_runs.stop(background_runs)
+        self._background_runs.told(run.id)
         return describe(self._journal.find(run.id), background_runs)
 
 

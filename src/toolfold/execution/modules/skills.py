@@ -1,5 +1,6 @@
 """The module `skills` of guest code: save functions that worked, find them, take them away."""
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
@@ -10,13 +11,14 @@ from toolfold.errors import BadInput, CodeRejected, NotFound, ToolFailed
 from toolfold.execution.analysis.review import Finding
 from toolfold.jsontypes import JsonObject
 from toolfold.skills.library import Library, SkillDraft
-from toolfold.skills.models import Skill, SkillFault
-from toolfold.skills.names import parse_name
+from toolfold.skills.models import Skill, SkillFault, parse_name
 
 SAVE: Final = "skills.save"
 
 _T = TypeVar("_T")
 _MAX_FINDINGS: Final = 5
+_FUNCTION: Final = re.compile(r"<function '?(\w+)'?( at \w+)?>")
+"""As Monty sends a function itself."""
 
 
 Check = Callable[[Skill], Awaitable[tuple[str, list[Finding]]]]
@@ -32,9 +34,12 @@ def with_source(arguments: JsonObject, definition_of: Callable[[str], str | None
         ToolFailed: There is no such function, or it cannot stand alone.
     """
     source = arguments.get("source")
-    if not isinstance(source, str) or not source.strip().isidentifier():
+    if not isinstance(source, str):
         return arguments
-    name = source.strip()
+    given = _FUNCTION.fullmatch(source)
+    name = given[1] if given else source.strip()
+    if not name.isidentifier():
+        return arguments
     try:
         found = definition_of(name)
     except BadInput as error:

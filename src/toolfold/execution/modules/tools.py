@@ -1,6 +1,6 @@
 """The module `tools` of guest code: find tools, read about them, see servers and resources."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -8,18 +8,82 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 
-from toolfold.catalog.catalog import Catalog
+from toolfold.catalog.catalog import Catalog, ServerStatus
 from toolfold.catalog.offers import Offers
-from toolfold.catalog.search.discovery import SearchResult
+from toolfold.catalog.search.discovery import SearchResult, ToolIndex
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
-from toolfold.catalog.tool import Tool
-from toolfold.errors import BadCall, NotFound
-from toolfold.execution.skills.index import ToolAndSkillIndex, shown_hit
+from toolfold.catalog.tool import ListedTool, Tool, built_in_server
+from toolfold.errors import BadCall, BadInput, NotFound, count
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 from toolfold.skills.library import Library
-from toolfold.skills.models import Skill
-from toolfold.skills.names import VERBS
+from toolfold.skills.models import VERBS, Skill, SkillFault, parse_name
+
+
+class ToolAndSkillIndex:
+    """One index over tools and skills, made anew when either changes."""
+
+    def __init__(self, catalog: Catalog, library: Library) -> None:
+        self._catalog = catalog
+        self._library = library
+        self._made: tuple[ToolIndex, tuple[str, ...], ToolIndex] | None = None
+        self._skills: dict[str, Skill] = {}
+
+    @property
+    def index(self) -> ToolIndex:
+        """Search over all tools and skills."""
+        of_tools, skills = self._catalog.index, self._library.skills()
+        key = tuple(f"{skill.name} {skill.texts.digest}" for skill in skills)
+        if self._made is None or self._made[0] is not of_tools or self._made[1] != key:
+            self._skills = {f"skills.{skill.name}": skill for skill in skills}
+            tools = [*self._catalog.tools, *map(_as_tool, skills)]
+            self._made = (of_tools, key, ToolIndex(tools) if skills else of_tools)
+        return self._made[2]
+
+    def skill(self, tool: Tool) -> Skill | None:
+        """Return the skill that a hit stands for, if it does."""
+        return self._skills.get(tool.path) if tool.is_built_in or "." in tool.module else None
+
+    def named(self, name: str) -> Skill | None:
+        """Return the skill `skills.<name>`; None if there is none."""
+        try:
+            return self._library.find(parse_name(name))
+        except (BadInput, NotFound):
+            return None
+
+    def lines(self) -> list[str]:
+        """Say how many skills there are, and which cannot be used."""
+        found = self._library.all()
+        broken = [each for each in found if isinstance(each, SkillFault)]
+        told = [f"skill {each.name}: not usable: {each.reason}" for each in broken]
+        count = len(found) - len(broken)
+        return [f"saved skills: {count} (skills.search)", *told] if count else told
+
+
+def shown_hit(skill: Skill, detail: str) -> str:
+    """Return what is said of a skill that was found."""
+    if detail == "name":
+        return f"skills.{skill.name}"
+    return skill.documented if detail == "full" else f"{skill.line}  [{skill.usage}]"
+
+
+def _as_tool(skill: Skill) -> Tool:
+    """Stand for a skill where tools are ranked."""
+    module, _, function = f"skills.{skill.name}".rpartition(".")
+    return Tool(
+        server=built_in_server("skills"),
+        module=module,
+        function=function,
+        listed=ListedTool(
+            name=function,
+            description=skill.description,
+            input_schema={
+                "type": "object",
+                "properties": {name: {} for name in skill.function.names},
+            },
+        ),
+    )
+
 
 READ: Final = "tools.read"
 RESOURCES: Final = "tools.resources"
@@ -32,6 +96,7 @@ Asks = Callable[[Tool], bool]
 """Says whether the user will be asked about a tool."""
 
 _MAX_HITS: Final = 50
+_MAX_LISTED: Final = 100
 _MAX_DESCRIPTION_CHARS: Final = 500
 
 MODULE: Final = GuestModule(
@@ -164,7 +229,7 @@ class DiscoveryModule:
         return tool.path if detail == "name" else self._brief(tool, asks)
 
     def _brief(self, tool: Tool, asks: Asks) -> str:
-        return self._catalog.brief(tool) + ("  [asks the user]" if asks(tool) else "")
+        return self._catalog.brief(tool) + _mark(tool, asks)
 
     def _described(self, tool: Tool, asks: Asks) -> str:
         stub = self._catalog.describe(tool)
@@ -173,10 +238,16 @@ class DiscoveryModule:
     async def describe(
         self, *names: str, client: str = "", asks: Asks = lambda _tool: False
     ) -> str:
-        """Return the stubs of the tools named, with their documentation."""
-        if not names:
-            raise BadCall("tools.describe takes the names of tools: 'github.create_issue'.")
+        """Return the tools of servers that are named, a line each, and the stubs of tools.
+
+        Without a name, the tools of all servers, or the servers where these are too many.
+        """
         await self.learn()
+        if not names:
+            names = tuple(sorted(self._catalog.servers))
+            if not 0 < sum(len(self._catalog.functions(name)) for name in names) <= _MAX_LISTED:
+                return await anyio.to_thread.run_sync(self.servers)
+            names = tuple(name for name in names if self._catalog.functions(name))
         if any(name.startswith("skills") for name in names):
             return await anyio.to_thread.run_sync(self._describe_all, names, client, asks)
         return self._describe_all(names, client, asks)
@@ -188,29 +259,12 @@ class DiscoveryModule:
         if name.startswith("skills.") and (skill := self._index.named(name)):
             return skill.documented
         tools = self._catalog.functions(name)
-        if tools:
-            found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
-            lines = [*self._started_with(name), *self._silent_failures(found)]
-            lines += [self._brief(tool, asks) for tool in found]
-            return "\n".join(lines) if found else f"All tools of {name} are denied by a rule."
-        return self._described(self._catalog.find(name), asks)
-
-    def _started_with(self, module: str) -> list[str]:
-        """Say what a server was started with, as a comment above its tools."""
-        module = self._catalog.spellings.get(module, module)
-        values = [each.values for each in self._catalog.statuses() if each.module == module]
-        if not values or not values[0]:
-            return []
-        tools = self._catalog.functions(module).values()
-        filled = sorted({name for tool in tools for name in tool.defaults})
-        note = f" ({', '.join(filled)} filled in)" if filled else ""
-        return [f"# started with {', '.join(values[0])}{note}"]
-
-    def _silent_failures(self, tools: Iterable[Tool]) -> list[str]:
-        """Name the tools whose errors code must look for, as a comment above them."""
-        names = [tool.function for tool in tools if self._catalog.may_fail_silently(tool)]
-        named = ", ".join(names)
-        return [f"# may answer an error as text, without raising: {named}"] if names else []
+        if not tools:
+            return self._described(self._catalog.find(name), asks)
+        found = [tool for tool in tools.values() if not self._is_denied(tool, client)]
+        if not found:
+            return f"All tools of {name} are denied by a rule."
+        return self._catalog.overview(name, found, lambda tool: _mark(tool, asks))
 
     def servers(self) -> str:
         """Return the servers, one a line, with the number of their tools or what ails them."""
@@ -223,18 +277,20 @@ class DiscoveryModule:
                 lines.append(f"{name}: still starting")
             elif status.resources:
                 lines.append(
-                    f"{name}: {status.tools} tools, {status.resources} resources "
+                    f"{name}: {count(status.tools, 'tool')}, {count(status.resources, 'resource')} "
                     f"(tools.resources({name!r}))"
                 )
             else:
-                lines.append(f"{name}: {status.tools} tools")
-            if status.values and status.fault is None:
-                lines[-1] += f"; started with {', '.join(status.values)}"
+                lines.append(f"{name}: {count(status.tools, 'tool')}")
+            lines[-1] += _started(status)
+            lines += [f"  left out: {each}" for each in status.left_out]
         if not lines:
             lines.append("No server is configured. `toolfold doctor` says where to do so.")
         lines += self._catalog.notes
         for module in sorted(self._catalog.modules.keys() - self._catalog.servers.keys()):
-            lines.append(f"{module}: built in, {len(self._catalog.functions(module))} functions")
+            lines.append(
+                f"{module}: built in, {count(len(self._catalog.functions(module)), 'function')}"
+            )
         lines += self._index.lines()
         return "\n".join(lines)
 
@@ -289,6 +345,18 @@ def _described(item: types.Resource | types.ResourceTemplate) -> dict[str, Json]
         "mime_type": item.mime_type,
         "description": (item.description or "")[:_MAX_DESCRIPTION_CHARS],
     }
+
+
+def _mark(tool: Tool, asks: Asks) -> str:
+    return "  [asks the user]" if asks(tool) else ""
+
+
+def _started(status: ServerStatus) -> str:
+    """Say what a server is for, and with what it was started, as far as that is known."""
+    if status.fault is not None:
+        return ""
+    about = f"; {status.about}" if status.about else ""
+    return about + (f"; started with {', '.join(status.values)}" if status.values else "")
 
 
 def _arguments(call: GuestCall, names: tuple[str, ...], *, required: int = 1) -> dict[str, Json]:

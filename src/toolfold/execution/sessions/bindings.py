@@ -5,12 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from toolfold.execution.analysis.plan import ProgramPlan
+from toolfold.execution.tiers import Tier
+from toolfold.sandbox.sandbox import Frozen, SessionState
 
 _MAX_NAMES: Final = 5_000
 _MAX_SOURCE_CHARS: Final = 262_144
+_ALIAS: Final = re.compile(r"\w+ = (?!lambda\b)")
 
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -24,7 +27,7 @@ class Bindings:
     imports: Mapping[str, str] = field(default_factory=dict)
     """By name, the statement that imports it."""
     definitions: Mapping[str, str] = field(default_factory=dict)
-    """By name, the text of a function or a class that stands at the top level."""
+    """By name, the text of a function, a class or an alias that stands at the top level."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """By name, the text of an assignment of what cannot change."""
 
@@ -34,13 +37,27 @@ class Bindings:
         return Bindings(
             names=names,
             imports=_merged(self.imports, later.imports, later.names),
-            definitions=_bounded(_merged(self.definitions, later.definitions, later.names)),
+            definitions=_bounded(self._definitions_after(later)),
             constants=_bounded(_merged(self.constants, later.constants, later.names)),
         )
+
+    def _definitions_after(self, later: "Bindings") -> dict[str, str]:
+        """Return the texts that mean the same still: an alias of what is imported anew does not."""
+        moved = {name for name in later.names if later.imports.get(name) != self.imports.get(name)}
+        stale = [
+            name
+            for name, text in self.definitions.items()
+            if _is_alias(text) and not moved.isdisjoint(self._named_in(name))
+        ]
+        return _merged(self.definitions, later.definitions, (*later.names, *stale))
 
     def in_doubt(self) -> "Bindings":
         """Return them as a program leaves them that did not come to its end: names, no texts."""
         return Bindings(names=self.names, imports=self.imports)
+
+    def needed_by(self, plan: ProgramPlan) -> "Bindings":
+        """Return those that a program may use as they are: not what it binds itself before."""
+        return self.used_by(replace(plan, names=plan.names - _bound_first(plan)))
 
     def used_by(self, plan: ProgramPlan) -> "Bindings":
         """Return those that a program may use, with what the functions among them use."""
@@ -125,17 +142,32 @@ def bindings(plan: ProgramPlan) -> Bindings:
             names[name] = None
             imports.pop(name, None)
         imports |= _imported(node)
-    for node in plan.nodes:
-        if isinstance(node, ast.Global):
-            names |= dict.fromkeys(node.names)
+    elsewhere = [name for node in plan.nodes if isinstance(node, ast.Global) for name in node.names]
+    names |= dict.fromkeys(elsewhere)
     counts = Counter(name for node in _top_level(plan.nodes[0]) for name in _bound_by(node))
+    counts.update(dict.fromkeys(elsewhere, 2))  # by functions, nobody knows how often
     once = {name for name in names if counts[name] == 1}
     return Bindings(
         tuple(names),
         imports,
-        definitions=_bounded(_texts(plan, once, _defined)),
+        definitions=_bounded(_definitions(plan, once, imports)),
         constants=_bounded(_texts(plan, once, _constant)),
     )
+
+
+def _bound_first(plan: ProgramPlan) -> set[str]:
+    """Return the names that the top level of a program surely binds before anything reads them."""
+    root = plan.nodes[0]
+    found: set[str] = set()
+    seen: set[str] = set()
+    for node in root.body if isinstance(root, ast.Module) else []:
+        names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+        read = {each.id for each in names if not isinstance(each.ctx, ast.Store)}
+        targets = node.targets if isinstance(node, ast.Assign) else [node]
+        bound = {name for each in targets for name in _bound_by(each)}
+        found |= bound - read - seen
+        seen |= read | bound | {each.id for each in names}
+    return found
 
 
 def _texts(
@@ -148,9 +180,51 @@ def _texts(
     return {name: _text(node) for name, node in found if name is not None and name in names}
 
 
+def _definitions(
+    plan: ProgramPlan, once: Collection[str], imports: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts of functions and classes, and of aliases of what is imported before them."""
+    found = _texts(plan, once, _defined)
+    fixed = dict(plan.added)
+    body = plan.nodes[0].body if isinstance(plan.nodes[0], ast.Module) else []
+    for node in body:
+        fixed |= {name: text for name, text in _imported(node).items() if name in once}
+        known = {each: text for each, text in fixed.items() if imports.get(each) == text}
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if name in once and _is_fixed(value, known):
+                    found[name] = _text(node)
+    return found
+
+
+def _is_fixed(value: ast.expr, imports: Mapping[str, str]) -> bool:
+    """Whether it is a member of a module, or `partial` of one and constants."""
+    match value:
+        case ast.Name(id=name):
+            return name in imports
+        case ast.Attribute(value=owner):
+            return not isinstance(owner, ast.Call | ast.Constant) and _is_fixed(owner, imports)
+        case ast.Call(func=ast.Name(id=name)):
+            is_partial = imports.get(name) == "from functools import partial"
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="partial")):
+            is_partial = imports.get(name) == "import functools"
+        case _:
+            return False
+    given = [*value.args[1:], *(each.value for each in value.keywords)]
+    is_plain = all(isinstance(each, ast.Constant) for each in given)
+    return is_partial and is_plain and bool(value.args) and _is_fixed(value.args[0], imports)
+
+
+def _is_alias(text: str) -> bool:
+    """Whether a definition is what an expression was when it was executed."""
+    return _ALIAS.match(text) is not None
+
+
 def _defined(node: ast.stmt) -> str | None:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda()):
             return name
         case _:
             return None
@@ -197,7 +271,7 @@ def _top_level(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _bound_by(node: ast.AST) -> list[str]:
     match node:
-        case ast.Name(id=name, ctx=ast.Store()):
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return [name]
@@ -220,3 +294,68 @@ def _text(node: ast.AST) -> str:
 
 def _bound_name(alias: ast.alias) -> str:
     return alias.asname or alias.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """What is known of a session beside its state."""
+
+    name: str
+    tier: Tier = "monty"
+    interpreter: str = ""
+    """What wrote the state: no other can read it."""
+    created_at: float = 0.0
+    used_at: float = 0.0
+    runs: int = 0
+    """How many have ended in it."""
+    generation: str = ""
+    """What tells its variables from those before and after; empty while it has none."""
+    size_bytes: int = 0
+    bindings: Bindings = field(default_factory=Bindings)
+
+
+def header_of(info: SessionInfo, state: SessionState) -> dict[str, Any]:
+    """Return what is written of a session before its state."""
+    frozen = state if isinstance(state, Frozen) else Frozen(state=b"", programs=0, awaited={})
+    return {
+        "name": info.name,
+        "tier": info.tier,
+        "interpreter": info.interpreter,
+        "created_at": info.created_at,
+        "used_at": info.used_at,
+        "runs": info.runs,
+        "generation": info.generation,
+        "size_bytes": info.size_bytes,
+        "names": list(info.bindings.names),
+        "imports": dict(info.bindings.imports),
+        "definitions": dict(info.bindings.definitions),
+        "constants": dict(info.bindings.constants),
+        "programs": frozen.programs,
+        "awaited": {str(number): sorted(calls) for number, calls in frozen.awaited.items()},
+    }
+
+
+def frozen_in(header: dict[str, Any], content: bytes) -> Frozen:
+    """Return the variables that were written with a header."""
+    awaited = {int(number): frozenset(calls) for number, calls in header["awaited"].items()}
+    return Frozen(state=content, programs=header["programs"], awaited=awaited)
+
+
+def info_in(header: dict[str, Any]) -> SessionInfo:
+    """Return what a header says."""
+    return SessionInfo(
+        name=header["name"],
+        tier=header["tier"],
+        interpreter=header["interpreter"],
+        created_at=header["created_at"],
+        used_at=header["used_at"],
+        runs=header["runs"],
+        generation=header["generation"],
+        size_bytes=header["size_bytes"],
+        bindings=Bindings(
+            names=tuple(header["names"]),
+            imports=header["imports"],
+            definitions=header["definitions"],
+            constants=header["constants"],
+        ),
+    )

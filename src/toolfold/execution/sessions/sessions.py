@@ -1,15 +1,16 @@
 """Sessions: the variables that runs share, kept on disk between them.
 
 A session holds a worker only while one of its runs goes on. What Monty has of it is a file, signed,
-and written before the run is answered. CPython's variables are a process that stands still; it ends
-with the daemon.
+and written before the run is answered. CPython's variables are a process that stands still, and
+beside it a file with what guests could pickle of them, for when the process is gone or busy.
 """
 
 import hashlib
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,11 +22,25 @@ import anyio.to_thread
 
 from toolfold.config.config import Config
 from toolfold.errors import BadInput, NotFound, StateLost
-from toolfold.execution.sessions.bindings import Bindings
-from toolfold.execution.sessions.folder import SessionFolder
-from toolfold.execution.sessions.info import SessionInfo, frozen_in, header_of, info_in
-from toolfold.execution.sessions.parked import ParkedProcesses
-from toolfold.execution.sessions.statefiles import StateFiles
+from toolfold.execution.sessions.bindings import (
+    Bindings,
+    SessionInfo,
+    frozen_in,
+    header_of,
+    info_in,
+)
+from toolfold.execution.sessions.folder import FileStamp, ParkedProcesses, SessionFolder, StateFiles
+from toolfold.execution.sessions.handover import not_carried
+from toolfold.execution.sessions.pickled import (
+    Pickled,
+    Texts,
+    decoded,
+    encoded,
+    listed,
+    lost_names,
+    lost_with_process,
+    only,
+)
 from toolfold.execution.tiers import Tier
 from toolfold.sandbox.sandbox import Frozen, SessionState
 
@@ -34,6 +49,8 @@ SESSION_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 _NAME: Final = re.compile(SESSION_NAME.strip("^$"))
 _LARGE_BYTES: Final = 1 << 20  # what takes longer to read than a thread to begin
+_SMALL_BYTES: Final = 64 << 10  # the same, of what is written
+_MAX_REMEMBERED: Final = 16
 _DAY_S: Final = 24 * 3600.0
 _QUEUE_S: Final = 1.0
 
@@ -52,6 +69,19 @@ class SessionLease:
     """Whether another run has the session, so that what this one changes is carried into it."""
     base: str = ""
     """Which variables were kept when it began."""
+    texts: Texts = field(default_factory=dict)
+    """In CPython, its variables as they were last written down."""
+    before: Texts = field(default_factory=dict)
+    """The same, as its run began."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What a move to CPython left behind, by name, and why."""
+
+    def leave_behind(self) -> None:
+        """Forget what a move left behind, and say so."""
+        if self.missing:
+            kept = [name for name in self.info.bindings.names if name not in self.missing]
+            self.info = replace(self.info, bindings=only(self.info.bindings, kept))
+            self.notes.append(not_carried(self.missing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +93,15 @@ class SessionLimits:
     state_bytes: int
     queue_s: float = _QUEUE_S
     """For how long those queue who need not have one to themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What the file of a session holds, as long as nobody replaces it."""
+
+    stamp: FileStamp
+    info: SessionInfo
+    state: Frozen
 
 
 class Sessions:
@@ -85,6 +124,7 @@ class Sessions:
         self._limits = limits
         self._parked_processes = parked_processes
         self._clock = clock
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
     @asynccontextmanager
     async def hold(
@@ -131,7 +171,7 @@ class Sessions:
         header, content = self._read_start(name, generation, first)
         lease = SessionLease(info=SessionInfo(name=name), is_apart=True, base=generation)
         if generation:
-            lease.info, lease.state = info_in(header), frozen_in(header, content)
+            self._fill(lease, header, content)
         yield lease
 
     @asynccontextmanager
@@ -142,7 +182,8 @@ class Sessions:
 
     def has_gone_on(self, lease: SessionLease) -> bool:
         """Whether others have changed a session since a lease of it began."""
-        info = self._shown(self._folder.path(lease.info.name))
+        known = self._recalled(lease.info.name)
+        info = known.info if known else self._shown(self._folder.path(lease.info.name))
         return (info.generation if info else "") != lease.base
 
     def latest(self, name: str) -> SessionLease:
@@ -150,28 +191,57 @@ class Sessions:
         lease = SessionLease(info=SessionInfo(name=name), is_apart=True)
         try:
             header, content = self._files.read(self._folder.path(name))
-            info = info_in(header)
-            lease.base = info.generation
-            if info.tier == "monty" and info.interpreter == self._interpreter:
-                lease.info, lease.state = info, frozen_in(header, content)
-            else:
-                lease.info = replace(lease.info, tier=info.tier)
+            lease.base = header["generation"]
+            if header["interpreter"] in {self._interpreter, "cpython"}:
+                self._fill(lease, header, content)
         except (FileNotFoundError, StateLost):
             pass
         return lease
 
+    @staticmethod
+    def _fill(lease: SessionLease, header: dict[str, Any], content: bytes) -> None:
+        """Give a lease the variables that were written with a header."""
+        lease.info = info_in(header)
+        if lease.info.tier == "cpython":
+            lease.texts = decoded(content)
+            lease.state = Pickled(lease.texts) if lease.texts else None
+        else:
+            lease.state = frozen_in(header, content)
+
+    def take_parked(self, lease: SessionLease) -> SessionState | None:
+        """Return the process that holds a session's latest variables; None where none waits."""
+        path = self._folder.path(lease.info.name)
+        return self._parked_processes.take(path, lease.info.generation)
+
     @asynccontextmanager
     async def _loaded(self, name: str) -> AsyncIterator[SessionLease]:
         """Load a session that one has to oneself; a process that is not used waits again."""
-        path = self._folder.path(name)
-        is_large = path.exists() and path.stat().st_size > _LARGE_BYTES
-        read = partial(self._read, name)
-        lease = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
+        path, stamp = self._folder.path(name), self._folder.stamp(name)
+        if known := self._recalled(name):
+            lease = SessionLease(base=known.info.generation, info=known.info, state=known.state)
+        else:
+            is_large = stamp is not None and stamp[-1] > _LARGE_BYTES
+            read = partial(self._read, name)
+            lease = self._load(name, await anyio.to_thread.run_sync(read) if is_large else read())
+            self._remember(stamp, lease)
         try:
             yield lease
         finally:
             if lease.state is not None and not isinstance(lease.state, Frozen):
                 self._parked_processes.put_back(path, lease.info.generation, lease.state)
+
+    def _recalled(self, name: str) -> _Remembered | None:
+        """Return what this process wrote or read of a session last, if that is what there is."""
+        known = self._remembered.get(name)
+        return known if known is not None and known.stamp == self._folder.stamp(name) else None
+
+    def _remember(self, stamp: FileStamp | None, lease: SessionLease) -> None:
+        """Spare the next run to read and verify what is known."""
+        self._remembered.pop(lease.info.name, None)
+        if stamp is not None and stamp[-1] <= _LARGE_BYTES and isinstance(lease.state, Frozen):
+            self._remembered[lease.info.name] = _Remembered(stamp, lease.info, lease.state)
+            if len(self._remembered) > _MAX_REMEMBERED:
+                self._remembered.popitem(last=False)
 
     def _generation(self, name: str) -> str:
         """Return which variables a session has now."""
@@ -191,14 +261,14 @@ class Sessions:
             raise StateLost(
                 f"The variables that session {name!r} had when the run began are not kept."
             ) from None
-        is_it = header["generation"] == generation and header["tier"] == "monty"
-        if not is_it or header["interpreter"] != self._interpreter:
+        is_known = header["interpreter"] in {self._interpreter, "cpython"}
+        if header["generation"] != generation or not is_known:
             raise StateLost(f"The variables of session {name!r} are not those it began with.")
         return header, content
 
     def remember_start(self, lease: SessionLease, run_id: str) -> None:
         """Keep what a session is now until the run that begins has come to its own end."""
-        if lease.is_kept and isinstance(lease.state, Frozen):
+        if lease.is_kept and lease.state is not None:
             self._folder.keep_start(lease.info.name, run_id)
 
     def forget_start(self, run_id: str) -> None:
@@ -214,7 +284,7 @@ class Sessions:
                 lease.notes.append("The session's variables are as they were before this run.")
             return
         now = self._clock()
-        content = state.state if isinstance(state, Frozen) else b""
+        content = state.state if isinstance(state, Frozen) else encoded(lease.texts)
         if len(content) > self._limits.state_bytes:
             lease.notes.append(
                 f"The session's variables take {len(content):,} bytes, and at most "
@@ -236,13 +306,17 @@ class Sessions:
         header = header_of(info, state)
         path = self._folder.path(info.name)
         try:
-            await anyio.to_thread.run_sync(self._files.write, path, header, content)
+            if len(content) > _SMALL_BYTES:
+                await anyio.to_thread.run_sync(self._files.write, path, header, content)
+            else:
+                self._files.write(path, header, content)
         except OSError as error:
             lease.notes.append(f"The session's variables could not be kept: {error.strerror}.")
             return
-        if not isinstance(state, Frozen):
+        if not isinstance(state, Frozen | Pickled):
             self._parked_processes.park(path, info.generation, state)
         lease.info, lease.state, lease.base = info, state, info.generation
+        self._remember(self._folder.stamp(info.name), lease)
         if info.runs == 1:
             oldest = now - self._limits.days * _DAY_S
             prune = partial(self._folder.prune, most=self._limits.most, oldest=oldest)
@@ -319,29 +393,28 @@ class Sessions:
             header, content = read
             info = info_in(header)
             base = info.generation
-            return SessionLease(
-                base=base,
-                info=info,
-                state=self._state(self._folder.path(name), info, header, content),
-            )
+            lease = SessionLease(base=base, info=info)
+            lease.texts = decoded(content) if info.tier == "cpython" else {}
+            lease.state = self._state(self._folder.path(name), lease, header, content)
+            return lease
         except StateLost as error:
             lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
             return SessionLease(base=base, info=SessionInfo(name=name), notes=[lost])
 
     def _state(
-        self, path: Path, info: SessionInfo, header: dict[str, Any], content: bytes
+        self, path: Path, lease: SessionLease, header: dict[str, Any], content: bytes
     ) -> SessionState:
+        info = lease.info
         if info.tier == "cpython":
             parked = self._parked_processes.take(path, info.generation)
-            if parked is None:
-                raise StateLost(
-                    f"{_listed(info.bindings.names)} lived in a CPython process, which ended "
-                    "with the daemon or made room for others. Files in /workspace are there still."
-                )
-            return parked
+            if parked is None and not lease.texts:
+                raise StateLost(lost_with_process(info.bindings.names))
+            if parked is None and (lost := lost_names(lease.texts, info.bindings)):
+                lease.notes.append(lost_with_process(tuple(lost)))
+            return parked or Pickled(lease.texts)
         if info.interpreter != self._interpreter:
             raise StateLost(
-                f"{_listed(info.bindings.names)} were written by {info.interpreter}, and this is "
+                f"{listed(info.bindings.names)} were written by {info.interpreter}, and this is "
                 f"{self._interpreter}."
             )
         return frozen_in(header, content)
@@ -385,13 +458,3 @@ def _check(name: str) -> str:
             f"{name[:80]!r} is none."
         )
     return name
-
-
-def _own_names(bound: Bindings) -> set[str]:
-    """Return the names that somebody may want to go on with: no imports, and no `_`."""
-    return {name for name in bound.names if not name.startswith("_")} - bound.imports.keys()
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:8]) or "its variables"
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

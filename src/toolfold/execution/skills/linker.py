@@ -50,11 +50,18 @@ class LinkedProgram:
     """The names of those that the program itself imports."""
     findings: tuple[Finding, ...] = ()
     """Why it cannot run, where its skills cannot be had."""
+    ahead: ProgramPlan | None = None
+    """The program with what makes its loops say which reads will come, where some do."""
 
     @property
     def plans(self) -> list[ProgramPlan]:
         """Both programs."""
         return [self.plan, self.before] if self.before else [self.plan]
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """The syntax trees of both."""
+        return (*self.plan.nodes, *(self.before.nodes if self.before else ()))
 
     def resolved(
         self, names: ModuleNames, session: Mapping[str, str | None] = MappingProxyType({})
@@ -66,7 +73,8 @@ class LinkedProgram:
     @property
     def program(self) -> Program:
         """The code itself, as the sandbox takes it."""
-        return Program(source=self.plan.source, awaited=self.plan.awaited)
+        plan = self.ahead or self.plan
+        return Program(source=plan.source, awaited=plan.awaited, is_last=True)
 
     @property
     def definitions(self) -> Program | None:

@@ -1,15 +1,21 @@
-"""What the user is asked about calls of a tool, and how the answer is read. Pure."""
+"""What the user is asked about calls of a tool, how the answer is read, rules of clients."""
 
 import json
+import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
+from toolfold.catalog.names import module_names
 from toolfold.catalog.questions import Question, Reply
-from toolfold.config.faults import shown
-from toolfold.execution.trust.approvals import Approval, ApprovalRequest
+from toolfold.config.config import Config
+from toolfold.errors import count, shown
+from toolfold.execution.trust.approvals import Approval, ApprovalRequest, approvals_of
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.policy.decide import reason_of
+from toolfold.policy.files import PolicyFiles, read_policy
+from toolfold.policy.rules import BUILTIN, Rule
 
 MAX_APPROVED_CALLS: Final = 10_000
 
@@ -19,7 +25,7 @@ _SHOWN_VALUE_CHARS: Final = 60
 _SHOWN_RULE_CHARS: Final = 600
 
 
-def _form(known: int) -> JsonObject:
+def _form(known: int, *, may_stay: bool) -> JsonObject:
     """Return the form; by default, what waits now is approved and no more."""
     most: JsonObject = {
         "type": "integer",
@@ -29,22 +35,28 @@ def _form(known: int) -> JsonObject:
         "default": known,
     }
     approve: JsonObject = {"type": "boolean", "title": "Allow it", "default": False}
+    always: JsonObject = {"type": "boolean", "title": "Always in this project", "default": False}
+    properties: JsonObject = {"approve": approve, "most": most}
     return {
         "type": "object",
-        "properties": {"approve": approve, "most": most},
+        "properties": {**properties, "always": always} if may_stay else properties,
         "required": ["approve"],
     }
 
 
-def question(wanted: ApprovalRequest, samples: list[JsonObject]) -> Question:
-    """Return what a client puts to its user."""
-    calls = "1 call" if wanted.known == 1 else f"{wanted.known} calls"
+def question(
+    wanted: ApprovalRequest, samples: list[JsonObject], *, may_stay: bool = False
+) -> Question:
+    """Return what a client puts to its user, who may allow the tool for good if it `may_stay`."""
+    calls = count(wanted.known, "call")
     message = (
         f"The agent's code wants to call {wanted.tool}: {calls} so far, more may follow in this "
         f"run.\nReason: {shown_rule(wanted.rule)}\n"
     )
     message += "\n".join(f"  {shown_arguments(sample)}" for sample in samples)
-    return Question(asker="toolfold", message=message, schema=_form(wanted.known))
+    return Question(
+        asker="toolfold", message=message, schema=_form(wanted.known, may_stay=may_stay)
+    )
 
 
 def approved_calls(reply: Reply, known: int) -> int | None:
@@ -59,6 +71,13 @@ def approved_calls(reply: Reply, known: int) -> int | None:
         return None  # nothing is approved by a form that was not filled in
     most = content.get("most")
     return known if most is None else _most(most)
+
+
+def is_for_good(reply: Reply) -> bool:
+    """Whether a user who approves does so for all later runs in the project, too."""
+    content = reply.content or {}
+    is_approved = reply.action == "accept" and content.get("approve") is True
+    return is_approved and content.get("always") is True
 
 
 def _most(value: object) -> int:
@@ -82,7 +101,7 @@ def _heads(arguments: JsonObject) -> Iterator[str]:
     for name, value in islice(arguments.items(), _SHOWN_ARGUMENTS):
         yield f"{_head(name)}: {_head(value)}"
     if len(arguments) > _SHOWN_ARGUMENTS:
-        yield f"and {len(arguments) - _SHOWN_ARGUMENTS} arguments that are not shown"
+        yield f"and {count(len(arguments) - _SHOWN_ARGUMENTS, 'more argument')}, not shown"
 
 
 def _head(value: Json) -> str:
@@ -98,7 +117,7 @@ def shown_rule(rule: str) -> str:
 
 def waiting_text(approval: Approval) -> str:
     """Say what a run waits for, and how it is decided."""
-    calls = "" if approval.known == 1 else f", {approval.known} calls"
+    calls = "" if approval.known == 1 else f", {count(approval.known, 'call')}"
     return (
         f"Needs approval: {approval.tool} {approval.arguments}{calls}: {approval.rule}. The run is "
         "paused before this call and continues from it once approved. Tell the user to run "
@@ -126,3 +145,57 @@ def rejected_text(tool: str) -> str:
         f"The user rejected {tool}: it was not called. Do not try to get the same by other tools; "
         "ask the user what they want."
     )
+
+
+class RuleLine(NamedTuple):
+    """One rule as people read it."""
+
+    action: str
+    text: str
+    """What it is about."""
+
+    origin: str
+    """Where it stands."""
+
+    reason: str = ""
+    """How decisions by it begin to say why, in the journal."""
+
+
+def policy_files(config: Config) -> PolicyFiles:
+    """Return the files that rules stand in."""
+    return PolicyFiles(config, modules_of=partial(modules_of, config))
+
+
+def modules_of(config: Config, server: str) -> list[str]:
+    """Return the modules that may be a server of a client: `crm`, and `crm_2` if it was taken."""
+    module = module_names([server])[server]
+    modules = module_names(each.name for each in config.servers).values()
+    renamed = re.compile(rf"{re.escape(module)}_[0-9]+")
+    return [module, *filter(renamed.fullmatch, modules)]
+
+
+def rules_in_force(config: Config) -> Iterator[RuleLine]:
+    """Yield every rule in the order in which they are asked.
+
+    Raises:
+        ConfigError: A file of rules cannot be read.
+    """
+    for scope, tool in approvals_of(config).always_allowed(config.namespace):
+        key = scope.removeprefix(config.namespace).replace(" key:", " for the key ")
+        yield RuleLine("allow", tool, f"always, as you said{key}")
+    files = policy_files(config)
+    for path in files.paths:
+        file = read_policy(path)
+        yield from map(_line, (*file.rules, *file.careful[-1:]))
+        for key, rules in file.keys.items():
+            for line in map(_line, rules):
+                yield line._replace(text=f"{line.text} (key {key})")
+    yield from map(_line, files.client_rules())
+    yield from map(_line, BUILTIN)
+
+
+def _line(rule: Rule) -> RuleLine:
+    action = rule.action.name.lower()
+    text = str(rule).removeprefix(f"{rule.origin}: ").removeprefix(f"{action} ")
+    text = re.sub(r"that is (\w+): yes", r"marked \1 by its server", text)
+    return RuleLine(action, text, rule.origin, shown_rule(reason_of(rule)))

@@ -1,27 +1,37 @@
-"""approvals.db: what runs wait for, and what the user decided."""
+"""Approvals: what runs wait for, and what the user decided."""
 
 import hashlib
 import hmac
 import json
 import secrets
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import anyio
+import anyio.to_thread
+
 from toolfold.config.config import Config
 from toolfold.errors import NotFound, StoreError
+from toolfold.execution.trust.pinned_definitions import SCHEMA as DEFINITIONS
+from toolfold.execution.trust.pinned_definitions import PinnedDefinitions
 from toolfold.journal.decisions import DecidedAction, DecisionEvent
-from toolfold.storage.keyfile import read_key
-from toolfold.storage.migrations import DatabaseSchema
-from toolfold.storage.sqlite_file import open_for_writing
+from toolfold.journal.journal import Journal
+from toolfold.storage.migrations import CopiedColumns, DatabaseSchema
+from toolfold.storage.secrets import read_key
+from toolfold.storage.tables import SqlTransaction, open_tables
 
-ApprovalState = Literal["pending", "approved", "rejected"]
+ApprovalState = Literal["pending", "approved", "rejected", "expired"]
 
-_SCHEMA: Final = DatabaseSchema(
+_COLUMNS: Final = (
+    "id, run, attempt, project, client, tool, position, arguments, arguments_sha256, known, rule, "
+    "made, waits_alive, asked_at, expires_at, state, most, decided_at, decided_by, "
+    "definition"
+)
+SCHEMA: Final = DatabaseSchema(
     "the file of approvals",
     0x746F6C61,
     (
@@ -61,21 +71,38 @@ _SCHEMA: Final = DatabaseSchema(
             """,
         ),
         ("ALTER TABLE approvals ADD COLUMN made INTEGER NOT NULL DEFAULT 0",),
+        (
+            "ALTER TABLE approvals ADD COLUMN definition TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE standing ADD COLUMN definition TEXT NOT NULL DEFAULT ''",
+        ),
     ),
-)
-_COLUMNS: Final = (
-    "id, run, attempt, project, client, tool, position, arguments, arguments_sha256, known, rule, "
-    "made, waits_alive, asked_at, expires_at, state, most, decided_at, decided_by"
+    tables=(
+        CopiedColumns("approvals", f"{_COLUMNS}, seal"),
+        CopiedColumns("standing", "scope, tool, since, seal, definition", 2),
+    ),
+    key="approvals.key",
 )
 _SUPERSEDE: Final = """
     DELETE FROM approvals
-    WHERE state = 'pending' AND run = ?1 AND (tool = ?2 OR attempt != ?3)
+    WHERE state = 'pending' AND run = ? AND (tool = ? OR attempt != ?)
 """
 """A run has one open question about a tool, and none that an earlier attempt at it asked."""
 
-_WITHIN: Final = "(scope = ?1 OR substr(scope, 1, length(?1) + 5) = ?1 || ' key:')"
+_MARKS: Final = ", ".join("?" * (_COLUMNS.count(",") + 2))
+_CHANGES: Final = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")[1:])
+_WRITE: Final = (
+    f"INSERT INTO approvals ({_COLUMNS}, seal) VALUES ({_MARKS}) "  # noqa: S608
+    f"ON CONFLICT (id) DO UPDATE SET {_CHANGES}, seal = excluded.seal"
+)
+_ALLOW: Final = """
+    INSERT INTO standing (scope, tool, since, seal, definition) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (scope, tool) DO UPDATE
+    SET since = excluded.since, seal = excluded.seal, definition = excluded.definition
+"""
+_WITHIN: Final = "(scope = ? OR substr(scope, 1, ?) = ?)"
 _MAX_PENDING: Final = 1_000
 _OLD_S: Final = 30 * 24 * 3600.0
+_EXPIRY_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +125,8 @@ class ApprovalRequest:
     made: int
     """How many calls of the tool its run has made before, in all attempts."""
     rule: str
+    definition: str = ""
+    """The digest of what the tool says of itself."""
     waits_alive: bool = False
     """Whether its process waits, where the run cannot be frozen."""
 
@@ -120,21 +149,41 @@ class Approvals:
     """Keeps them. Rows that somebody else wrote are no approvals: each is sealed with a key."""
 
     def __init__(
-        self, path: Path, *, valid_s: float, clock: Callable[[], float] = time.time
+        self,
+        directory: Path,
+        *,
+        valid_s: float,
+        database_url: str = "",
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._path = path
-        self._key_file = path.with_suffix(".key")
+        """They are in a file of that directory, or in a PostgreSQL; their key is in it always."""
+        self._tables = open_tables(directory / "approvals.db", SCHEMA, database_url)
+        self._key_file = directory / SCHEMA.key
         self._valid_s = valid_s
         self._clock = clock
+        pinned = open_tables(directory / "definitions.db", DEFINITIONS, database_url)
+        self.definitions = PinnedDefinitions(pinned, clock=clock)
+        """With which definitions tools were used."""
 
     def ask(self, wanted: ApprovalRequest) -> Approval:
         """Write down that a run waits for the user; it does so until the question expires.
 
         Raises:
-            StoreError: The file does not take it, or too many wait.
+            StoreError: The database does not take it, or too many wait.
         """
         now = self._clock()
-        with self._opened() as connection:
+        approval = Approval(
+            **{name: getattr(wanted, name) for name in ApprovalRequest.__dataclass_fields__},
+            id=secrets.token_hex(8),
+            asked_at=now,
+            expires_at=now + self._valid_s,
+            state="pending",
+            most=0,
+            decided_at=None,
+            decided_by="",
+        )
+
+        def work(connection: SqlTransaction) -> None:
             connection.execute("DELETE FROM approvals WHERE expires_at < ?", (now - _OLD_S,))
             connection.execute(_SUPERSEDE, (wanted.run, wanted.tool, wanted.attempt))
             (pending,) = connection.execute(
@@ -142,17 +191,9 @@ class Approvals:
             ).fetchone()
             if pending >= _MAX_PENDING:
                 raise StoreError(f"{_MAX_PENDING} runs wait for approval already.")
-            approval = Approval(
-                **{name: getattr(wanted, name) for name in ApprovalRequest.__dataclass_fields__},
-                id=secrets.token_hex(8),
-                asked_at=now,
-                expires_at=now + self._valid_s,
-                state="pending",
-                most=0,
-                decided_at=None,
-                decided_by="",
-            )
             self._write(connection, approval)
+
+        self._tables.write(work)
         return approval
 
     def decide(self, approval_id: str, state: ApprovalState, *, most: int, by: str) -> Approval:
@@ -160,11 +201,11 @@ class Approvals:
 
         Raises:
             NotFound: There is none, or it was decided, or it has expired.
-            StoreError: The file does not take it.
+            StoreError: The database does not take it.
         """
         now = self._clock()
-        with self._opened() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+
+        def work(connection: SqlTransaction) -> Approval:
             approval = self._find(connection, "id = ?", (approval_id,))
             if approval is None:
                 raise NotFound(f"There is no question {approval_id!r}.")
@@ -174,13 +215,39 @@ class Approvals:
                 expires_at=now + self._valid_s,
             )  # fmt: skip
             self._write(connection, decided)
-            connection.execute("COMMIT")
-        return decided
+            return decided
+
+        return self._tables.write(work)
+
+    def expire(self, note: Callable[[Approval], None]) -> None:
+        """Close what nobody answered in time; `note` is told of each before.
+
+        A run that waits alive says so by itself.
+
+        Raises:
+            StoreError: The database does not take it.
+        """
+
+        def work(connection: SqlTransaction) -> None:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS}, seal FROM approvals WHERE state = 'pending' "  # noqa: S608
+                "AND expires_at < ? AND waits_alive = 0",
+                (self._clock(),),
+            ).fetchall()
+            for approval in filter(None, map(self._read, rows)):
+                note(approval)
+                self._write(connection, _replaced(approval, state="expired"))
+
+        if self._tables.is_there():
+            self._tables.write(work)
 
     def _check_open(self, approval: Approval, now: float) -> None:
-        if approval.state != "pending":
-            raise NotFound(f"This was decided already: {approval.tool} is {approval.state}.")
-        if approval.expires_at < now:
+        if approval.state not in {"pending", "expired"}:
+            raise NotFound(
+                f"This was decided already: {approval.tool} was {approval.state}, by "
+                f"{approval.decided_by}. Your answer changed nothing."
+            )
+        if approval.state == "expired" or approval.expires_at < now:
             raise NotFound(
                 f"The question about {approval.tool} has expired. Nothing was done; run the code "
                 "again to be asked again."
@@ -188,10 +255,7 @@ class Approvals:
 
     def latest(self, run: str, tool: str) -> Approval | None:
         """Return the newest question about a tool in a run that is sealed by us."""
-        with self._opened() as connection:
-            return self._find(
-                connection, "run = ? AND tool = ? ORDER BY asked_at DESC", (run, tool)
-            )
+        return self._found("run = ? AND tool = ? ORDER BY asked_at DESC", (run, tool))
 
     def find(self, attempt: str) -> Approval:
         """Return the question that is open of a run, by the beginning of an id of it.
@@ -210,72 +274,88 @@ class Approvals:
             raise NotFound(f"Several runs that wait have an id that begins with {attempt!r}.")
         return found[-1]
 
+    def find_open(self, attempt: str, question: str | None = None) -> Approval:
+        """Return the open question of a run that is meant; by default the oldest that is open.
+
+        Raises:
+            NotFound: There is none. The message says what became of the one that is meant.
+        """
+        for approval in self.pending():
+            if approval.attempt == attempt and question in {None, approval.id}:
+                return approval
+        closed = self.latest_of(attempt)
+        if question is not None:
+            closed = self._found("id = ? AND attempt = ?", (question, attempt))
+        if closed is not None:
+            self._check_open(closed, self._clock())
+        raise NotFound(f"No run {attempt!r} waits for approval of this. `/approvals` lists them.")
+
     def latest_of(self, attempt: str) -> Approval | None:
         """Return the newest question that one attempt at a run asked, decided or not."""
-        with self._opened() as connection:
-            return self._find(connection, "attempt = ? ORDER BY asked_at DESC", (attempt,))
+        return self._found("attempt = ? ORDER BY asked_at DESC", (attempt,))
 
     def pending(self) -> list[Approval]:
         """Return all that are open, the oldest first."""
-        with self._opened() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS}, seal FROM approvals WHERE state = 'pending' "  # noqa: S608
-                "AND expires_at > ? ORDER BY asked_at",
-                (self._clock(),),
-            ).fetchall()
+        rows = self._rows(
+            f"SELECT {_COLUMNS}, seal FROM approvals WHERE state = 'pending' "  # noqa: S608
+            "AND expires_at > ? ORDER BY asked_at",
+            (self._clock(),),
+        )
         return [approval for row in rows if (approval := self._read(row)) is not None]
 
-    def allow_always(self, scope: str, tool: str) -> None:
-        """Let a tool be called from now on without asking."""
-        seal = self._seal([scope, tool])
-        with self._opened() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO standing VALUES (?, ?, ?, ?)",
-                (scope, tool, self._clock(), seal),
-            )
+    def allow_always(self, scope: str, tool: str, definition: str = "") -> None:
+        """Let a tool be called from now on without asking, as long as its definition is this."""
+        seal = self._seal([scope, tool, definition])
+        values = (scope, tool, self._clock(), seal, definition)
+        self._tables.write(lambda connection: connection.execute(_ALLOW, values))
 
-    def is_always_allowed(self, scope: str, tool: str) -> bool:
-        """Whether the user has said so."""
-        with self._opened() as connection:
-            row = connection.execute(
-                "SELECT seal FROM standing WHERE scope = ? AND tool = ?", (scope, tool)
-            ).fetchone()
-        return row is not None and hmac.compare_digest(row[0], self._seal([scope, tool]))
+    def is_always_allowed(self, scope: str, tool: str, definition: str = "") -> bool:
+        """Whether the user has said so, of a tool with this definition.
+
+        What was said without one is about that with which the tool is first used from then on.
+        Where none is given, it is not compared.
+        """
+        rows = self._rows(
+            "SELECT seal, definition FROM standing WHERE scope = ? AND tool = ?", (scope, tool)
+        )
+        if not rows or not hmac.compare_digest(rows[0][0], self._seal([scope, tool, rows[0][1]])):
+            return False
+        [(_, said)] = rows
+        if definition and not said:
+            self.allow_always(scope, tool, definition)
+        return not definition or said in {"", definition}
 
     def always_allowed(self, namespace: str) -> list[tuple[str, str]]:
         """Return in which scopes of a namespace the user has said so, and of which tools."""
-        with self._opened() as connection:
-            rows = connection.execute(
-                f"SELECT scope, tool, seal FROM standing WHERE {_WITHIN} ORDER BY scope, tool",  # noqa: S608
-                (namespace,),
-            ).fetchall()
+        rows = self._rows(
+            f"SELECT scope, tool, definition, seal FROM standing WHERE {_WITHIN} "  # noqa: S608
+            "ORDER BY scope, tool",
+            _within(namespace),
+        )
         return [
             (scope, tool)
-            for scope, tool, seal in rows
-            if hmac.compare_digest(seal, self._seal([scope, tool]))
+            for scope, tool, definition, seal in rows
+            if hmac.compare_digest(seal, self._seal([scope, tool, definition]))
         ]
 
     def ask_again(self, namespace: str, tool: str) -> bool:
         """Take that back, for keys too; return whether there was anything to take back."""
-        with self._opened() as connection:
-            return (
-                connection.execute(
-                    f"DELETE FROM standing WHERE {_WITHIN} AND tool = ?2",  # noqa: S608
-                    (namespace, tool),
-                ).rowcount
-                > 0
-            )
+        statement = f"DELETE FROM standing WHERE {_WITHIN} AND tool = ?"  # noqa: S608
+        values = (*_within(namespace), tool)
+        return self._tables.write(
+            lambda connection: connection.execute(statement, values).rowcount > 0
+        )
 
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with closing(open_for_writing(self._path, _SCHEMA).connection) as connection:
-                yield connection
-        except sqlite3.Error as error:
-            raise StoreError(f"The file of approvals {self._path}: {error}") from error
+    def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        return self._tables.read(
+            lambda connection: connection.execute(statement, values).fetchall()
+        )
+
+    def _found(self, where: str, values: tuple[Any, ...]) -> Approval | None:
+        return self._tables.read(lambda connection: self._find(connection, where, values))
 
     def _find(
-        self, connection: sqlite3.Connection, where: str, values: tuple[Any, ...]
+        self, connection: SqlTransaction, where: str, values: tuple[Any, ...]
     ) -> Approval | None:
         row = connection.execute(
             f"SELECT {_COLUMNS}, seal FROM approvals WHERE {where} LIMIT 1",  # noqa: S608
@@ -290,19 +370,22 @@ class Approvals:
         found = Approval(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
         return _replaced(found, waits_alive=bool(found.waits_alive))
 
-    def _write(self, connection: sqlite3.Connection, approval: Approval) -> None:
+    def _write(self, connection: SqlTransaction, approval: Approval) -> None:
         values = [getattr(approval, name) for name in _COLUMNS.split(", ")]
         values = [int(value) if isinstance(value, bool) else value for value in values]
-        marks = ", ".join("?" * (len(values) + 1))
-        connection.execute(
-            f"INSERT OR REPLACE INTO approvals ({_COLUMNS}, seal) VALUES ({marks})",  # noqa: S608
-            (*values, self._seal(values)),
-        )
+        connection.execute(_WRITE, (*values, self._seal(values)))
 
     def _seal(self, values: list[Any]) -> str:
+        """Return the seal of a row. Its definition comes last; older rows have none."""
+        values = values if values[-1] else values[:-1]
         text = json.dumps(values, ensure_ascii=False)
         key = read_key(self._key_file)
         return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def _within(namespace: str) -> tuple[str, int, str]:
+    prefix = f"{namespace} key:"
+    return namespace, len(prefix), prefix
 
 
 def _replaced(approval: Approval, **changes: Any) -> Approval:
@@ -313,8 +396,23 @@ def _replaced(approval: Approval, **changes: Any) -> Approval:
 def approvals_of(config: Config) -> Approvals:
     """Return the approvals of a configuration."""
     return Approvals(
-        config.directories.data / "approvals.db", valid_s=config.settings.limits.approval_s
+        config.directories.data,
+        valid_s=config.settings.limits.approval_s,
+        database_url=config.settings.database_url,
     )
+
+
+async def keep_expiring(approvals: Approvals, journal: Journal) -> None:
+    """Write down of runs that wait that nobody answered in time: they are denied then."""
+
+    def note(approval: Approval) -> None:
+        with suppress(NotFound):  # its rows are gone already
+            journal.decide(approval.attempt, decided(approval, "expired", by="policy"))
+
+    while True:
+        with suppress(StoreError):  # tried again
+            await anyio.to_thread.run_sync(approvals.expire, note)
+        await anyio.sleep(_EXPIRY_S)
 
 
 def scope_of(namespace: str, client: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from toolfold.errors import count
 from toolfold.execution.trust.approval_form import shown_arguments
 from toolfold.jsontypes import JsonObject
 
@@ -30,24 +31,21 @@ class DryRun:
         if is_asked:
             self._asked.add(tool)
         if not self._guessed:
-            known = "as its schema has it" if has_schema else "an empty object: it has no schema"
-            self._guessed = f"call 1, {tool} (answered with {known})"
+            made_up = "; what stood for it was made up from its schema" if has_schema else ""
+            self._guessed = f"the real answer of {tool} is not known{made_up}"
 
     def text(self) -> str:
         """Say what would be called, grouped and counted, and how far that is certain."""
         if not self._counts:
             return "Dry run: the code would call nothing that changes anything."
         total = self._counts.total()
-        counted = "1 call" if total == 1 else f"{total} calls"
+        counted = count(total, "call")
         lines = [f"Dry run: nothing was changed. {counted} would be made:"]
         for tool in islice(self._counts, _SHOWN_TOOLS):
             lines += self._lines(tool)
         if len(self._counts) > _SHOWN_TOOLS:
-            lines.append(f"  and {len(self._counts) - _SHOWN_TOOLS} other tools")
-        lines.append(
-            f"Certain up to {self._guessed}; what comes after may depend on answers that only "
-            "the real call gives."
-        )
+            lines.append(f"  and {count(len(self._counts) - _SHOWN_TOOLS, 'other tool')}")
+        lines.append(f"From the first of them on this is a guess: {self._guessed}.")
         return "\n".join(lines)
 
     def _lines(self, tool: str) -> Iterator[str]:

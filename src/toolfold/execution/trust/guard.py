@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ import anyio
 import anyio.to_thread
 
 from toolfold.catalog.names import former_name
-from toolfold.catalog.questions import Elicitor
+from toolfold.catalog.questions import Elicitor, Question, Reply
 from toolfold.catalog.tool import Tool
 from toolfold.clocks import PausableClock
 from toolfold.errors import (
@@ -24,21 +25,30 @@ from toolfold.errors import (
     QuestionExpired,
     QuestionRefused,
     Rejected,
+    StoreError,
     Unanswered,
 )
 from toolfold.execution.tiers import Tier
 from toolfold.execution.trust.approval_form import (
     MAX_APPROVED_CALLS,
     approved_calls,
+    is_for_good,
     question,
     rejected_text,
     shown_arguments,
     shown_rule,
     waiting_text,
 )
-from toolfold.execution.trust.approvals import Approval, ApprovalRequest, Approvals, scope_of
+from toolfold.execution.trust.approvals import (
+    Approval,
+    ApprovalRequest,
+    Approvals,
+    ApprovalState,
+    scope_of,
+)
 from toolfold.execution.trust.asked_clients import AUTOMATIC_S
-from toolfold.execution.trust.paused_runs import WaitingRuns
+from toolfold.execution.trust.pinned_definitions import DefinitionChange, digest
+from toolfold.execution.trust.preapproval import Preapproval, WaitingRuns
 from toolfold.journal.decisions import DecidedAction as DecidedAction
 from toolfold.journal.decisions import DecisionEvent
 from toolfold.journal.runs import Origin
@@ -47,7 +57,10 @@ from toolfold.policy.decide import Decision, Policy, Ruling, ToolFacts, is_alway
 from toolfold.policy.files import PolicyFiles
 from toolfold.policy.rules import BUILTIN, Action
 
+_log = logging.getLogger(__name__)
+
 _GATHER_S: Final = 0.03  # for calls that are made together to be known together
+_GATHER_MOST_S: Final = 1.0
 _POLL_S: Final = 0.5
 _SAMPLES: Final = 3
 _SETTLING_S: Final = 60.0
@@ -132,6 +145,10 @@ class CallGuard:
         self.waiting: WaitingRuns | None = None
         self.on_wait: Callable[[str], None] = lambda _text: None
         self.on_automatic_answer: Callable[[], None] = lambda: None
+        self.preapproval: Preapproval | None = None
+        self.printed: Callable[[], str] = str
+        self.where_asked = "Call it in execute_code, where the run waits for the answer."
+        """What to do where nobody can be asked."""
         self._policy = policy
         self._approvals = approvals
         self._run = run
@@ -142,6 +159,9 @@ class CallGuard:
         self._made: Counter[str] = Counter()
         self._tools: dict[str, _AskedTool] = {}
         self._is_freezing = False
+        self._changed: dict[str, DefinitionChange] = {}
+        self.notes: list[str] = []
+        """What the reply says of tools that have changed."""
 
     async def admit(  # all that a call is decided by
         self,
@@ -162,18 +182,67 @@ class CallGuard:
             Rejected: The user does not want it.
         """
         await self._until_thawed()
+        if tool not in self._rulings and tool.definition:
+            await self._compare(tool)
         decision = self._decide(tool, arguments if sent is None else sent, tainted)
+        if tool.name in self._changed:
+            decision = self._stricter(tool, decision)
         note = partial(self._note, tool.name, arguments, position, decision)
         if decision.action is Action.DENY:
             note("deny")
             raise _denied(tool, decision)
-        if decision.action is Action.ASK:
-            asked = self._tools.setdefault(tool.name, _AskedTool(tool.name))
+        if decision.action is Action.ASK and self._is_preapproved(tool, decision):
+            note("approved")
+        elif decision.action is Action.ASK:
+            asked = self._tools.setdefault(tool.name, _AskedTool(tool.name, tool.definition))
             with asked.waiting(arguments):
                 await self._noted(note, self._have_approved(asked, arguments, position, decision))
         elif decision.rule is not None and decision.rule.origin != BUILTIN[0].origin:
             note("allow")
+        if tool.name in self._changed:
+            await self._pin(tool)
         self._made[tool.name] += 1
+
+    def _is_preapproved(self, tool: ToolFacts, decision: Decision) -> bool:
+        """Whether the user was asked about a tool before the run began."""
+        return self.preapproval is not None and self.preapproval.covers(tool, decision)
+
+    @property
+    def is_careful(self) -> bool:
+        """Whether it matters what stands in the program."""
+        return self._policy.is_careful
+
+    async def _compare(self, tool: ToolFacts) -> None:
+        """Notice that a tool says something else of itself than when it was used last."""
+        pinned, asked = self._approvals.definitions, (self._run.scope, tool.name, tool.definition)
+        if pinned.knows(*asked):
+            return
+        try:
+            change = await anyio.to_thread.run_sync(pinned.compare, *asked)
+            if change is None:
+                await anyio.to_thread.run_sync(pinned.pin, *asked)
+        except StoreError as error:  # calls that change anything are refused by the journal then
+            _log.warning("%s", error)
+            return
+        if change is not None and tool.name not in self._changed:
+            self._changed[tool.name] = change
+            self.notes.append(_changed_text(change))
+
+    def _stricter(self, tool: ToolFacts, decision: Decision) -> Decision:
+        """Ask about a tool that is read-only no more, unless a rule of the user's decides."""
+        is_ruled = decision.rule is not None and decision.rule not in BUILTIN
+        if is_ruled or not self._policy.built_in or not self._changed[tool.name].ends_read_only:
+            return decision
+        return Decision(Action.ASK, BUILTIN[0], "its server marked it as read-only before")
+
+    async def _pin(self, tool: ToolFacts) -> None:
+        """Keep what a tool says of itself now: it is used so, and the user was asked if need be."""
+        self._changed.pop(tool.name, None)
+        pin = self._approvals.definitions.pin
+        try:
+            await anyio.to_thread.run_sync(pin, self._run.scope, tool.name, tool.definition)
+        except StoreError as error:
+            _log.warning("%s", error)
 
     @contextmanager
     def sending(self) -> Iterator[None]:
@@ -188,6 +257,10 @@ class CallGuard:
         """Whether a rule asks about a tool, as far as that can be told without a call."""
         return Ruling(self._policy, tool).decide({}).action is Action.ASK
 
+    def is_open(self, tool: ToolFacts) -> bool:
+        """Whether every call of a tool is allowed, whatever it is like."""
+        return Ruling(self._policy, tool).is_open
+
     async def foresee(self, tool: ToolFacts, sent: JsonObject, *, tainted: str = "") -> bool:
         """Return whether the user would be asked about a call that is not made.
 
@@ -197,7 +270,9 @@ class CallGuard:
         decision = self._decide(tool, sent, tainted)
         if decision.action is Action.DENY:
             raise _denied(tool, decision)
-        return decision.action is Action.ASK and not await self._is_always_allowed(tool.name)
+        if decision.action is not Action.ASK:
+            return False
+        return not await self._is_always_allowed(tool.name, digest(tool.definition))
 
     def _decide(self, tool: ToolFacts, sent: JsonObject, tainted: str) -> Decision:
         self._counts[tool.name] += 1
@@ -256,7 +331,7 @@ class CallGuard:
     ) -> None:
         if asked.is_always_allowed:
             return
-        await anyio.sleep(_GATHER_S if asked.left <= 0 else 0)
+        await asked.gather()
         async with asked.turn:
             if not asked.is_recalled:
                 await self._recall(asked)
@@ -265,7 +340,7 @@ class CallGuard:
             if asked.left > 0:
                 asked.left -= 1
                 return
-            asked.is_always_allowed = await self._is_always_allowed(asked.tool)
+            asked.is_always_allowed = await self._is_always_allowed(asked.tool, asked.definition)
             if asked.is_always_allowed:
                 return
             wanted = self._wanted(asked, arguments, position, decision)
@@ -296,9 +371,11 @@ class CallGuard:
         if waits or used > 0:
             asked.left = approval.most - used
 
-    async def _is_always_allowed(self, tool: str) -> bool:
+    async def _is_always_allowed(self, tool: str, definition: str) -> bool:
         scope = scope_of(self._run.scope, self._run.origin.client)
-        return await anyio.to_thread.run_sync(self._approvals.is_always_allowed, scope, tool)
+        return await anyio.to_thread.run_sync(
+            self._approvals.is_always_allowed, scope, tool, definition
+        )
 
     def _wanted(
         self, asked: "_AskedTool", arguments: JsonObject, position: int, decision: Decision
@@ -316,6 +393,7 @@ class CallGuard:
             known=len(asked.waits),
             made=run.made(asked.tool) + self._made[asked.tool],
             rule=shown_rule(decision.why),
+            definition=asked.definition,
         )
 
     def _may_trust_client(self, decision: Decision) -> bool:
@@ -329,34 +407,44 @@ class CallGuard:
         """Ask the user through the client; None if that leads nowhere.
 
         A client that refuses by itself asks nobody; if it may be trusted, it has decided already.
+        What refuses sooner than a person can is asked once more to be sure of that.
         """
-        assert self.ask is not None  # noqa: S101
-        began = time.monotonic()
+        is_local = self._run.origin.is_local_client
+        form = question(wanted, asked.waits[:_SAMPLES], may_stay=is_local)
         try:
-            reply = await self.ask(question(wanted, asked.waits[:_SAMPLES]))
+            reply, is_automatic = await self._reply(form)
+            if is_automatic and may_trust:
+                reply, is_automatic = await self._reply(form)
         except (QuestionExpired, QuestionRefused):
             return None
         most, by = approved_calls(reply, wanted.known), "the client's user"
-        is_automatic = reply.action != "accept" and time.monotonic() - began < AUTOMATIC_S
         if is_automatic and may_trust:
             await anyio.to_thread.run_sync(self.on_automatic_answer)
             most, by = MAX_APPROVED_CALLS, "the client, which asks nobody"
         if most is None:
             return None
-        approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
-        return await anyio.to_thread.run_sync(
-            lambda: self._approvals.decide(
-                approval.id,
-                "approved" if most else "rejected",
-                most=most,
-                by=by,
-            )
-        )
+        always = is_local and is_for_good(reply)
+        return await anyio.to_thread.run_sync(self._write_reply, wanted, most, by, always)
+
+    async def _reply(self, form: Question) -> tuple[Reply, bool]:
+        """Put a question; return the reply, and whether no person can have given it."""
+        assert self.ask is not None  # noqa: S101
+        began = time.monotonic()
+        reply = await self.ask(form)
+        return reply, reply.action != "accept" and time.monotonic() - began < AUTOMATIC_S
+
+    def _write_reply(self, wanted: ApprovalRequest, most: int, by: str, always: bool) -> Approval:
+        approval = self._approvals.ask(wanted)
+        state: ApprovalState = "approved" if most else "rejected"
+        if always and most:
+            scope = scope_of(self._run.scope, self._run.origin.client)
+            self._approvals.allow_always(scope, wanted.tool)
+        return self._approvals.decide(approval.id, state, most=most, by=by)
 
     async def _wait_outside(self, wanted: ApprovalRequest) -> Approval:
         """Have it decided elsewhere: frozen, or, where that cannot be, waiting as it is."""
         if not self._may_wait:
-            raise NeedsApproval(_unasked(wanted))
+            raise NeedsApproval(_unasked(wanted, self.where_asked))
         if self.tier == "monty" or self.clock is None or self.waiting is None:
             raise NeedsApproval(waiting_text(await self._freeze(wanted)))
         try:
@@ -381,6 +469,8 @@ class CallGuard:
     async def _wait_alive(self, wanted: ApprovalRequest) -> Approval:
         approval = await anyio.to_thread.run_sync(self._approvals.ask, wanted)
         self.on_wait(waiting_text(approval))
+        if self.waiting is not None:
+            self.waiting.on_wait(self._run.attempt, self.printed())
         return await self._decided(approval)
 
     async def _decided(self, approval: Approval) -> Approval:
@@ -401,8 +491,9 @@ class CallGuard:
 class _AskedTool:
     """What is known of one tool that the user is asked about."""
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, definition: str) -> None:
         self.tool = tool
+        self.definition = digest(definition)
         self.turn = anyio.Lock()
         self.left = 0
         self.is_rejected = False
@@ -413,6 +504,14 @@ class _AskedTool:
     def waiting(self, arguments: JsonObject) -> "_PendingApproval":
         """Count a call as waiting for the length of a context."""
         return _PendingApproval(self.waits, arguments)
+
+    async def gather(self) -> None:
+        """Wait until no more calls join those that wait, so that one question is about all."""
+        known = 0
+        with anyio.move_on_after(_GATHER_MOST_S):
+            while self.left <= 0 and known < len(self.waits):
+                known = len(self.waits)
+                await anyio.sleep(_GATHER_S)
 
 
 class _PendingApproval:
@@ -434,10 +533,18 @@ def _denied(tool: ToolFacts, decision: Decision) -> Denied:
     )
 
 
-def _unasked(wanted: ApprovalRequest) -> str:
+def _changed_text(change: DefinitionChange) -> str:
+    parts = list(dict.fromkeys(line.partition(":")[0] for line in change.lines()))
+    return (
+        f"{change.tool} says something else of itself than when it was used last "
+        f"({', '.join(parts)}): `toolfold tools changes` shows it."
+    )
+
+
+def _unasked(wanted: ApprovalRequest, where_asked: str) -> str:
     return (
         f"{wanted.tool} was not called: it needs the user's approval, {wanted.rule}, and nobody "
-        "can be asked here. Call it in execute_code, where the run waits for the answer."
+        f"can be asked here. {where_asked}"
     )
 
 

@@ -5,8 +5,8 @@ from typing import Any, Final, TypeVar
 
 import mcp_types as types
 
-from toolfold.catalog.answers import Blob
 from toolfold.catalog.textrules import parse_text
+from toolfold.catalog.tool import Blob
 from toolfold.execution.artifacts import redact_blob
 from toolfold.execution.trust.privacy_border import OutgoingArguments, PrivacyBorder
 from toolfold.jsontypes import Json, JsonObject

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
-from toolfold.catalog.answers import ArtifactSink, Blob, LargeAnswer, Redact
-from toolfold.catalog.tool import Tool
+from toolfold.catalog.tool import ArtifactSink, Blob, LargeAnswer, Redact, Tool
 from toolfold.config.config import Config
 from toolfold.errors import Denied, ToolFailed, ToolfoldError
 from toolfold.execution.trust.redaction import MAX_STREAM_BYTES, Chunks, redact_stream
@@ -17,8 +16,8 @@ from toolfold.jsontypes import Json, JsonObject
 from toolfold.privacy.fields import FieldRule, FieldRules
 from toolfold.privacy.placeholder_table import HiddenValue
 from toolfold.privacy.reveal import may_hold_placeholders
+from toolfold.privacy.store import Vaults
 from toolfold.privacy.vault import Vault
-from toolfold.privacy.vaults import Vaults
 
 _SHORT_CHARS: Final = 16_384  # a thread costs more than to look through fewer
 _SHOWN: Final = 5

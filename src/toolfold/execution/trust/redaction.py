@@ -23,8 +23,8 @@ Conceal = Callable[[Json], Json]
 Chunks = Callable[[], Iterable[bytes]]
 """Yields a text in UTF-8 from its beginning, each time it is called."""
 
-MAX_STREAM_BYTES: Final = 32 * 1024 * 1024
-"""What can be concealed in less than a minute."""
+MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
+"""What can be concealed within the wall time of a run, as a rule: a second for each megabyte."""
 
 _BATCH: Final = 200
 _BLOCK_CHARS: Final = 1 << 19
@@ -62,7 +62,7 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        while not self._held and (chunk := next(self._chunks, b"")):
+        while not self._held and (chunk := next(self._chunks, None)) is not None:
             self._held = chunk
         taken = self._held[: len(memoryview(buffer))]
         self._held = self._held[len(taken) :]

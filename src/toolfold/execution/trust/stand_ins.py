@@ -1,4 +1,4 @@
-"""What stands in for the answer of a tool that is not called: the plainest that fits. Pure."""
+"""What stands in for the answer of a tool that is not called, and what a dry run left out."""
 
 import ast
 from collections import namedtuple

@@ -13,16 +13,27 @@ from typing import Any, Final, NamedTuple, cast
 from toolfold.journal.audit.chain import (
     AUDITED,
     HASH_BYTES,
+    NOWHERE,
     Audited,
     ChainLink,
     EntryKind,
+    Head,
     Signer,
     digest,
+    last_entry,
 )
-from toolfold.journal.audit.head import NOWHERE, Head, last_entry
+from toolfold.journal.runs import CALLS_BITS
 
 _MAX_INT: Final = (1 << 63) - 1
 _ENTRIES: Final = "SELECT seq, at, kind, ref, link FROM audit WHERE seq >= ? ORDER BY seq"
+_BEFORE: Final = "SELECT link FROM audit WHERE seq = ?"
+_NUMBERED: Final = ", ".join(f"'{kind}'" for kind, each in AUDITED.items() if each.is_numbered)
+_OF_RUN: Final = f"""
+    SELECT seq, at, kind, ref, link FROM audit
+    WHERE seq >= ?1 AND CASE WHEN kind IN ({_NUMBERED}) THEN ref ELSE ref >> {CALLS_BITS} END = ?2
+    ORDER BY seq
+"""  # noqa: S608
+_SKEW_S: Final = 60.0
 
 
 class Anchor(NamedTuple):
@@ -134,6 +145,24 @@ def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) ->
     )
 
 
+def verify_run(connection: sqlite3.Connection, signer: Signer, run_id: str) -> Verified:
+    """Verify the entries of one run in a snapshot, and that each of its rows has one."""
+    walk = _Walk(connection, signer, None)
+    fault = None
+    try:
+        walk.check_run(run_id)
+    except _Broken as broken:
+        fault = AuditFault(what=broken.what, seq=broken.seq, run=run_id)
+    return Verified(
+        entries=sum(walk.found.values()),
+        runs=walk.found["begin"],
+        pruned=walk.pruned,
+        trimmed=0,
+        older=walk.older,
+        fault=fault,
+    )
+
+
 def _gaps(connection: sqlite3.Connection) -> tuple[str, ...]:
     """Return what the log says of itself that is missing: its rows have been verified."""
     rows = connection.execute(
@@ -167,15 +196,14 @@ def read_anchor(connection: sqlite3.Connection, signer: Signer | None = None) ->
 
 
 def entries(connection: sqlite3.Connection, *, first: int = -_MAX_INT) -> Iterator[AuditEntry]:
-    """Yield the entries from number `first` on, as they stand there."""
-    for seq, at, kind, ref, link in connection.execute(_ENTRIES, (first,)):
-        yield AuditEntry(
-            seq,
-            at,
-            kind,
-            ref,
-            ChainLink.of(link) if isinstance(link, bytes) else ChainLink(b"", b""),
-        )
+    """Return the entries from number `first` on, as they stand there."""
+    return map(_entry, connection.execute(_ENTRIES, (first,)))
+
+
+def _entry(row: tuple[Any, ...]) -> AuditEntry:
+    seq, at, kind, ref, link = row
+    chained = ChainLink.of(link) if isinstance(link, bytes) else ChainLink(b"", b"")
+    return AuditEntry(seq, at, kind, ref, chained)
 
 
 def row_reader(connection: sqlite3.Connection) -> Callable[[AuditEntry], tuple[Any, ...] | None]:
@@ -222,10 +250,59 @@ class _Walk:
         self._count_older()
         self._check_file()
 
+    def check_run(self, run_id: str) -> None:
+        anchor = read_anchor(self._connection, self._signer)
+        if anchor is None:
+            raise _Broken("the anchor was changed, or the key is another")
+        self.anchor = anchor
+        number, began_at = self._connection.execute(
+            "SELECT number, began_at FROM beginnings WHERE id = ?", (run_id,)
+        ).fetchone()
+        if number < anchor.since:
+            self.older = 1
+            return
+        rows = self._connection.execute(_OF_RUN, (self._first_seq(began_at - _SKEW_S), number))
+        for entry in map(_entry, rows.fetchall()):
+            before = self._connection.execute(_BEFORE, (entry.seq - 1,)).fetchone()
+            if before is None and entry.seq - 1 != anchor.seq:
+                raise _Broken(f"entry {entry.seq - 1} is missing", seq=entry.seq - 1)
+            self._check_link(entry, ChainLink.of(before[0]).chain if before else anchor.chain)
+            self._check_row(entry)
+        for kind, audited in AUDITED.items():
+            self._check_rows_of(kind, audited, number)
+
+    def _first_seq(self, at: float) -> int:
+        """Return the first entry that is not older, by halves: only the numbers have an index."""
+        low, high = self._connection.execute(
+            "SELECT ifnull(min(seq), 0), ifnull(max(seq), 0) FROM audit"
+        ).fetchone()
+        while low < high:
+            middle = (low + high) // 2
+            found = self._connection.execute(
+                "SELECT at FROM audit WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+            ).fetchone()
+            low, high = (middle + 1, high) if found[0] < at else (low, middle)
+        return int(low)
+
+    def _check_rows_of(self, kind: EntryKind, audited: Audited, number: int) -> None:
+        keys = audited.first_key(number), audited.first_key(number + 1)
+        key, table = audited.columns[0], audited.table
+        found = self._connection.execute(
+            f"SELECT count(*) FROM {table} WHERE {key} >= ? AND {key} < ?",  # noqa: S608
+            keys,
+        ).fetchone()
+        if found[0] != self.found[kind]:
+            raise _Broken(f"{table} has a row that is not in the log", run=number)
+
     def _check_entry(self, entry: AuditEntry, before: bytes) -> None:
         expected = self.seq + 1
         if entry.seq != expected:
             raise _Broken(f"entry {expected} is missing", seq=expected)
+        self._check_link(entry, before)
+        self._check_row(entry)
+        self._check_head_at(entry)
+
+    def _check_link(self, entry: AuditEntry, before: bytes) -> None:
         changed = f"entry {entry.seq} was changed, or one before it was taken out"
         if not entry.is_sound:
             raise _Broken(changed, seq=entry.seq)
@@ -234,8 +311,6 @@ class _Walk:
         )
         if not compare_digest(chain, entry.link.chain):
             raise _Broken(changed, seq=entry.seq, run=entry.number)
-        self._check_row(entry)
-        self._check_head_at(entry)
 
     def _check_row(self, entry: AuditEntry) -> None:
         row = self._row_of(entry)

@@ -1,7 +1,10 @@
-"""What a consolidation finds and does, in forms made to be read. Standard library only."""
+"""What each strategy finds and does, in forms made to be read. Standard library only."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from toolfold.errors import BadInput, count
 
 _HASHES_SHOWN = 4
 _LINES_SHOWN = 10
@@ -102,7 +105,7 @@ class Consolidated(NamedTuple):
         for heading, found in zip(names, lists, strict=True):
             lines += _section(heading, found)
         if self.skipped:
-            lines.append(f"{self.skipped} notes changed meanwhile, and were left alone.")
+            lines.append(f"{count(self.skipped, 'note')} changed meanwhile, and left alone.")
         return "\n".join(lines)
 
 
@@ -148,8 +151,84 @@ def _section(heading: str, found: tuple[object, ...]) -> list[str]:
 
 def _named(hashes: tuple[str, ...]) -> str:
     more = ", …" * (len(hashes) > _HASHES_SHOWN)
-    return f" ({len(hashes)} notes: {', '.join(hashes[:_HASHES_SHOWN])}{more})"
+    return f" ({count(len(hashes), 'note')}: {', '.join(hashes[:_HASHES_SHOWN])}{more})"
 
 
 def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
+
+
+# What each strategy of consolidation does. Pure.
+#
+# |                             | minimal | speed      | balanced       | quality            |
+# | --------------------------- | ------- | ---------- | -------------- | ------------------ |
+# | near-duplicates superseded  | yes     | yes        | yes            | yes                |
+# | influence fades             |         | yes        | yes            | yes                |
+# | poor and unused archived    |         | yes        | yes            | yes                |
+# | patterns, of how many notes |         | 4 or more  | 4 or more      | 3 or more          |
+# | associations, for each note |         |            | the 3 nearest  | the 5 nearest      |
+# | clusters, of how many notes |         |            | 4 or more      | 3 or more          |
+#
+# `minimal` and `speed` compare no vectors, so they take seconds for 100,000 notes; the others
+# compare each note with each.
+
+StrategyName: TypeAlias = Literal["balanced", "speed", "quality", "minimal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How notes are compared with each other."""
+
+    links_per_note: int
+    least_strength: float
+    """Of an association; see `associations`."""
+
+    least_nearness: float
+    """Between the note in the middle of a cluster and each of the others."""
+
+    fewest_in_cluster: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """What is done beside superseding near-duplicates."""
+
+    ages: bool = True
+    """Whether influence fades, and the poor and unused are archived."""
+
+    fewest_in_pattern: int | None = None
+    """None: no patterns are looked for."""
+
+    comparing: Comparison | None = None
+
+
+STRATEGIES: Final[dict[StrategyName, Strategy]] = {
+    "minimal": Strategy(ages=False),
+    "speed": Strategy(fewest_in_pattern=4),
+    "balanced": Strategy(
+        fewest_in_pattern=4,
+        comparing=Comparison(
+            links_per_note=3, least_strength=0.7, least_nearness=0.6, fewest_in_cluster=4
+        ),
+    ),
+    "quality": Strategy(
+        fewest_in_pattern=3,
+        comparing=Comparison(
+            links_per_note=5, least_strength=0.6, least_nearness=0.55, fewest_in_cluster=3
+        ),
+    ),
+}
+
+
+def check_strategy(value: object) -> StrategyName:
+    """Return the name of a strategy.
+
+    Raises:
+        BadInput: There is none of that name.
+    """
+    for name in get_args(StrategyName):
+        if value == name:
+            found: StrategyName = name
+            return found
+    known = ", ".join(map(repr, get_args(StrategyName)))
+    raise BadInput(f"There is no strategy {str(value)[:60]!r}. There are: {known}.")

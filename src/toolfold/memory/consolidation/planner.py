@@ -1,4 +1,4 @@
-"""Think over all notes at once: what they say together, and what is to be done. Pure."""
+"""Think over all notes at once: what fades, what is said twice, what is to be done. Pure."""
 
 import hashlib
 from collections import Counter
@@ -6,15 +6,137 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from toolfold.memory.consolidation.associations import Pair, find_associations
-from toolfold.memory.consolidation.clusters import find_clusters
-from toolfold.memory.consolidation.decay import influence, is_to_archive
-from toolfold.memory.consolidation.duplicates import find_merges
-from toolfold.memory.consolidation.patterns import FoundPattern, find_patterns
-from toolfold.memory.consolidation.similarity import find_nearby, read_vectors
+import numpy as np
+
+from toolfold.memory.consolidation.associations import (
+    FoundPattern,
+    NearbyPairs,
+    Pair,
+    Rows,
+    find_associations,
+    find_nearby,
+    find_patterns,
+    read_vectors,
+)
+from toolfold.memory.consolidation.models import Comparison, Strategy
 from toolfold.memory.consolidation.store import ConsolidationPlan, Merge
-from toolfold.memory.consolidation.strategies import Comparison, Strategy
 from toolfold.memory.consolidation.study import StudiedNote
+from toolfold.memory.inputs import MAX_TAGS
+
+MAX_CLUSTERS: Final = 100
+
+
+def find_clusters(
+    notes: Sequence[StudiedNote], nearby: NearbyPairs, comparing: Comparison
+) -> list[list[int]]:
+    """Return groups of rows, the largest first, each with the row in its middle first.
+
+    Whoever has most others near it takes those of them that no larger group has. All are near its
+    middle, so a group never becomes a chain of notes whose ends have nothing in common. A group is
+    of several occasions: what is said within one conversation belongs together anyway.
+    """
+    near = nearby.nearness >= comparing.least_nearness
+    rows, columns = nearby.rows[near], nearby.columns[near]
+    bounds = np.searchsorted(rows, np.arange(len(notes) + 1))
+    degrees = np.diff(bounds)
+    taken = np.zeros(len(notes), np.bool_)
+    clusters = []
+    for middle in np.lexsort((np.arange(len(notes)), -degrees)).tolist():
+        if taken[middle] or degrees[middle] + 1 < comparing.fewest_in_cluster:
+            continue
+        members = _members(middle, columns[bounds[middle] : bounds[middle + 1]], taken)
+        occasions = {notes[member].occasion for member in members}
+        if len(occasions) >= comparing.fewest_in_cluster:
+            taken[members] = True
+            clusters.append(members)
+    return sorted(clusters, key=lambda each: (-len(each), each[0]))[:MAX_CLUSTERS]
+
+
+def _members(
+    middle: int, others: Rows, taken: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+) -> list[int]:
+    return [middle, *others[~taken[others]].tolist()]
+
+
+def find_merges(notes: Sequence[StudiedNote]) -> list[Merge]:
+    """Return which notes supersede which; the best of each kind stays, of equals the newest.
+
+    Parts of a conversation or document are left alone, whatever they say: each stands beside other
+    words. So are pinned notes.
+    """
+    groups: dict[bytes, list[StudiedNote]] = {}
+    for note in notes:
+        if note.thread is None and not note.is_pinned:
+            groups.setdefault(note.sameness, []).append(note)
+    merges = [_merge(group) for group in groups.values() if len(group) > 1]
+    return [merge for merge in merges if len(merge.tags) <= MAX_TAGS]
+
+
+def _merge(group: Sequence[StudiedNote]) -> Merge:
+    best, *others = sorted(group, key=_worth, reverse=True)
+    others.sort(key=lambda note: note.key)
+    tags = dict.fromkeys(tag for note in (best, *others) for tag in note.tags)
+    return Merge(best.key, tuple(note.key for note in others), tuple(tags))
+
+
+def _worth(note: StudiedNote) -> tuple[float, int, float, str]:
+    return note.quality, note.gets, note.created, note.seen.hash
+
+
+# How the influence of a note fades with the time that it is not used. Pure.
+#
+# The influence is the quality, times a share that falls from 1 towards one half:
+#
+# - For 90 days after it was last used, changed or stored a note keeps all of it. Days are counted
+# up
+#   to the last time that anything in the namespace was used: a memory that nobody opened for a year
+#   has not faded, because nobody passed its notes over.
+# - After that, what is above one half is halved in 180 days; later the better a note is, and the
+# more
+#   often somebody got it. Using it brings everything back.
+#
+# The share goes in steps of a twentieth, so that not every note changes with every consolidation.
+# It is made from the quality, never from an earlier influence, so doing it twice is doing it
+# once.
+
+_DAY_S: Final = 86_400.0
+_GRACE_DAYS: Final = 90.0
+_HALF_LIFE_DAYS: Final = 180.0
+_LEAST_SHARE: Final = 0.5
+_STEPS: Final = 20
+_GETS_PER_HALF_LIFE: Final = 4
+
+ARCHIVE_AFTER_DAYS: Final = 365.0
+ARCHIVE_BELOW_QUALITY: Final = 0.25
+
+
+def influence(note: StudiedNote, *, latest: float) -> float:
+    """Return what the quality of a note should count; `latest` is the last use of any note."""
+    faded_days = max(0.0, idle_days(note, latest=latest) - _GRACE_DAYS)
+    half_life = _HALF_LIFE_DAYS * (0.5 + note.quality) * (1 + note.gets / _GETS_PER_HALF_LIFE)
+    share: float = _LEAST_SHARE + (1 - _LEAST_SHARE) * 0.5 ** (faded_days / half_life)
+    return note.quality * (round(share * _STEPS) / _STEPS)
+
+
+def is_to_archive(note: StudiedNote, *, latest: float) -> bool:
+    """Whether a note is poor and was not used for so long that search does without it.
+
+    Poor is what somebody rated so. An estimate will not do: a note that only asks something is
+    estimated at nothing, and what it asks may be all that is left of a conversation.
+    Parts of a conversation or document are not: what stands beside them leans on them.
+    """
+    return (
+        note.thread is None
+        and note.is_rated
+        and note.quality < ARCHIVE_BELOW_QUALITY
+        and idle_days(note, latest=latest) > ARCHIVE_AFTER_DAYS
+    )
+
+
+def idle_days(note: StudiedNote, *, latest: float) -> float:
+    """Return for how many days others were used and a note was not."""
+    return max(0.0, latest - note.last_used) / _DAY_S
+
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and what it is."""

@@ -14,11 +14,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-import tokenizers
-
-from toolfold.memory.documents.blocks import DocumentContent, DocumentKind, Reader, Unreadable
 from toolfold.memory.documents.chunks import Chunk, Measure, cut
-from toolfold.memory.documents.kinds import tell_kind
+from toolfold.memory.documents.kinds import (
+    DocumentContent,
+    DocumentKind,
+    Reader,
+    Unreadable,
+    tell_kind,
+)
+from toolfold.wordpiece import WordPieces
 
 if sys.platform != "win32":
     import resource
@@ -55,10 +59,7 @@ def main() -> None:
 
 def load_measure(tokenizer_file: Path) -> Measure:
     """Return what tells how many word pieces the embedder will see in a text."""
-    tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
-    tokenizer.encode_special_tokens = True
-    tokenizer.no_truncation()
-    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+    return WordPieces.read(tokenizer_file).count
 
 
 def read_document(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from toolfold.memory.documents.blocks import Block
+from toolfold.memory.documents.kinds import Block
 
 Measure: TypeAlias = Callable[[str], int]
 """How many word pieces a text has. Those of two texts with a space between them add up."""

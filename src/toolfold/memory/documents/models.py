@@ -1,9 +1,12 @@
-"""What is known of documents, and the small forms in which it is shown. Standard library only."""
+"""What is known of documents, how it is shown, and what keeps it. Standard library only."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from toolfold.memory.documents.blocks import DocumentKind
+from toolfold.errors import count
+from toolfold.memory.documents.kinds import DocumentKind
+from toolfold.memory.models import Draft
 
 NOTE_TYPE: Final = "document"
 _SHOWN: Final = 20
@@ -57,9 +60,9 @@ class CompactDocument(NamedTuple):
     ingested: float
 
     def __repr__(self) -> str:
-        pages = f", {self.pages} pages" if self.pages else ""
+        pages = f", {count(self.pages, 'page')}" if self.pages else ""
         tags = f" [{', '.join(self.tags)}]" if self.tags else ""
-        return f"{self.path}{tags} ({self.kind}{pages}, {self.chunks} notes): {self.title}"
+        return f"{self.path}{tags} ({self.kind}{pages}, {count(self.chunks, 'note')}): {self.title}"
 
 
 class CompactDocuments(NamedTuple):
@@ -71,7 +74,7 @@ class CompactDocuments(NamedTuple):
     def __repr__(self) -> str:
         if not self.total:
             return "No documents."
-        heading = f"{len(self.documents)} of {self.total} documents:"
+        heading = f"{len(self.documents)} of {count(self.total, 'document')}:"
         return "\n".join([heading, *map(repr, self.documents)])
 
 
@@ -101,7 +104,7 @@ class Ingested(NamedTuple):
     def __repr__(self) -> str:
         counts = (
             f"{self.added} added, {self.updated} updated, {self.unchanged} unchanged; "
-            f"{self.notes} notes written."
+            f"{count(self.notes, 'note')} written."
         )
         return "\n".join(
             [
@@ -135,3 +138,52 @@ def _listed(what: str, lines: "tuple[str, ...] | list[str]") -> list[str]:
         return []
     more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return [f"{len(lines)} {what}:", *(f"  {line}" for line in lines[:_SHOWN]), *more]
+
+
+PlanChunks: TypeAlias = Callable[[Sequence[Placed]], Sequence[Draft]]
+"""Is told which chunks a document has, by position, and returns those that it is to have."""
+
+
+class DocumentPage(NamedTuple):
+    """Some documents, and how many there are."""
+
+    documents: Sequence[Document]
+    total: int
+
+
+class DocumentStore(Protocol):
+    """Keeps documents.
+
+    Every method raises `StoreError` when the database does not answer or does not take a write;
+    nothing has changed then.
+    """
+
+    async def find(self, namespace: str, path: str) -> Document | None:
+        """Return what is known of a document, None if nothing is."""
+
+    async def is_whole(self, namespace: str, document: Document) -> bool:
+        """Tell whether all notes of a document are there: single ones can be deleted."""
+
+    async def put(
+        self, namespace: str, document: Document, plan: PlanChunks, *, now: float
+    ) -> Sequence[int]:
+        """Keep a document and the chunks that `plan` wants, and return their keys; all or nothing.
+
+        A chunk that is there with the same content and position keeps its note, its vector and its
+        tags; the others of the document are deleted.
+        """
+
+    async def touch(self, namespace: str, document: Document) -> None:
+        """Keep what else is known of a document whose text has not changed."""
+
+    async def forget(self, namespace: str, paths: Sequence[str], *, now: float) -> int:
+        """Forget documents, and delete their chunks; return how many notes that were."""
+
+    async def page(self, namespace: str, *, limit: int, offset: int = 0) -> DocumentPage:
+        """Return documents by path."""
+
+    async def chunks(self, namespace: str, path: str) -> list[str]:
+        """Return the hashes of the notes of a document, in its order."""
+
+    async def below(self, namespace: str, folder: str) -> list[str]:
+        """Return the paths of all documents in a folder and its folders, and of one at it."""

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from toolfold.errors import BadInput, NotFound
-from toolfold.memory.documents.blocks import Unreadable
-from toolfold.memory.documents.kinds import is_document
+from toolfold.memory.documents.kinds import Unreadable, is_document
 from toolfold.memory.inputs import MAX_NAME_CHARS
 
 MAX_FILE_BYTES: Final = 100 * 1024 * 1024

@@ -14,14 +14,14 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from toolfold.embedding import TOKENIZER
 from toolfold.errors import StoreError
-from toolfold.memory.documents.blocks import (
+from toolfold.memory.documents.chunks import MAX_CHARS, Chunk
+from toolfold.memory.documents.kinds import (
     MAX_TEXT_CHARS,
     DocumentContent,
     DocumentKind,
     Unreadable,
     readable,
 )
-from toolfold.memory.documents.chunks import MAX_CHARS, Chunk
 
 TIMEOUT_S: Final = 180.0
 """For one file."""

@@ -8,8 +8,6 @@ from typing import Final
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json
-from toolfold.memory.events.models import CompactEvent, CompactEvents, Event
-from toolfold.memory.events.store import EventFilter, EventStore
 from toolfold.memory.inputs import (
     Moment,
     check_limit,
@@ -18,9 +16,10 @@ from toolfold.memory.inputs import (
     clean_name,
     clean_said,
 )
-from toolfold.memory.models import preview
+from toolfold.memory.models import CompactEvent, CompactEvents, Event, preview
 from toolfold.memory.registry import verb
-from toolfold.memory.when.calendar import Calendar
+from toolfold.memory.store import EventFilter, EventStore
+from toolfold.memory.when.phrases import Calendar
 
 DEFAULT_EVENTS: Final = 20
 _ID_BYTES: Final = 6

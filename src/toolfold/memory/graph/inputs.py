@@ -1,13 +1,23 @@
-"""What the graph takes: shapes of values, said in the words of server-memory, and bounds. Pure."""
+"""What the graph takes and answers, in the words and lines of server-memory, and bounds. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from toolfold.errors import BadInput
-from toolfold.memory.graph.models import Entity, Relation
-from toolfold.memory.graph.store import Observed
-from toolfold.memory.graph.text_match import whole
+from toolfold.jsontypes import JsonObject
+from toolfold.memory.graph.encoding import (
+    Encoded,
+    Observed,
+    as_text,
+    encode,
+    entity_line,
+    list_text,
+    relation_line,
+    results_text,
+)
+from toolfold.memory.graph.models import Entity, Fault, Relation, Subgraph, whole
 from toolfold.memory.inputs import MAX_CONTENT_BYTES
 
 MAX_TEXTS: Final = 250_000
@@ -177,3 +187,92 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, Sequence):
         for part in value:
             yield from _strings(part)
+
+
+def entity_json(entity: Entity) -> JsonObject:
+    """Return an entity."""
+    name, entity_type, observations = entity
+    return {"name": name, "entityType": entity_type, "observations": list(observations)}
+
+
+def relation_json(relation: Relation) -> JsonObject:
+    """Return a relation."""
+    source, target, relation_type = relation
+    return {"from": source, "to": target, "relationType": relation_type}
+
+
+def done(what: str) -> JsonObject:
+    """Return that a deletion succeeded."""
+    return {"success": True, "message": f"{what} deleted successfully"}
+
+
+def text_of(answer: JsonObject) -> str:
+    """Return the text that stands beside an answer of one of the nine tools.
+
+    That is a sentence, or JSON indented by two: the whole graph, or the list without its name.
+    """
+    value: dict[str, Any] = answer
+    if "message" in value:
+        return str(value["message"])
+    if "results" in value:
+        return results_text(
+            [(each["entityName"], each["addedObservations"]) for each in value["results"]]
+        )
+    graph = encode(
+        Subgraph(
+            tuple(entities_of(value.get("entities", ()))),
+            tuple(relations_of(value.get("relations", ()))),
+        )
+    )
+    return as_text(graph) if len(value) == 2 else list_text(graph)
+
+
+_MAX_REASON_CHARS = 300
+
+
+def written(graph: Encoded) -> str:
+    """Return the file of a graph, without a line break at its end."""
+    entities = [f'{{"type":"entity",{entity_line(each)}}}' for each in graph.entities]
+    relations = [f'{{"type":"relation",{relation_line(each)}}}' for each in graph.relations]
+    return "\n".join([*entities, *relations])
+
+
+def read(lines: Iterable[str]) -> tuple[Subgraph, list[Fault]]:
+    """Return the graph of a file, and the lines that cannot be used, counted from 1.
+
+    Empty lines say nothing.
+    """
+    entities: list[Entity] = []
+    relations: list[Relation] = []
+    faults = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            for found in _values(line):
+                (entities if isinstance(found, Entity) else relations).append(found)  # type: ignore[arg-type]
+        except BadInput as error:
+            faults.append(Fault(number, str(error)[:_MAX_REASON_CHARS]))
+    return Subgraph(tuple(entities), tuple(relations)), faults
+
+
+def _values(line: str) -> Iterator[Entity | Relation]:
+    if not line.strip():
+        return
+    value = _parsed(line)
+    if value.get("type") == "entity":
+        check_shape(ENTITY, value)
+        yield from entities_of([value])
+    elif value.get("type") == "relation":
+        check_shape(RELATION, value)
+        yield from relations_of([value])
+    else:
+        raise BadInput("Its type is neither entity nor relation")
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"It is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadInput("It is not an object")
+    return value

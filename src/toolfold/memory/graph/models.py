@@ -1,7 +1,9 @@
 """Entities and relations, and the small forms in which they are shown. Standard library only."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from toolfold.errors import count
 from toolfold.memory.models import preview
 
 _SHOWN_FAULTS: Final = 10
@@ -58,7 +60,9 @@ class GraphSearchResult(NamedTuple):
     def __repr__(self) -> str:
         if not self.total:
             return f"No entities for {self.query!r}."
-        heading = f"{len(self.entities)} of {self.total} entities for {self.query!r}:"
+        heading = (
+            f"{len(self.entities)} of {count(self.total, 'entity', 'entities')} for {self.query!r}:"
+        )
         return "\n".join([heading, *map(repr, self.entities)])
 
 
@@ -129,15 +133,64 @@ class ImportReport(NamedTuple):
     faults: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
-        made = f"{self.entities} entities and {self.relations} relations are new"
-        known = f"{self.observations} observations were added to known entities"
+        entities = count(self.entities, "entity", "entities")
+        made = f"{entities} and {count(self.relations, 'relation')} are new"
+        known = f"{count(self.observations, 'observation')} added to known entities"
         shown = [repr(fault) for fault in self.faults[:_SHOWN_FAULTS]]
         if len(self.faults) > _SHOWN_FAULTS:
-            shown.append(f"and {len(self.faults) - _SHOWN_FAULTS} more lines")
-        left_out = f" {len(self.faults)} lines were left out:" if shown else ""
+            shown.append(f"and {count(len(self.faults) - _SHOWN_FAULTS, 'more line')}")
+        left_out = f" {count(len(self.faults), 'line')} left out:" if shown else ""
         return "\n".join([f"{made}, {known}.{left_out}", *shown])
 
 
 def _line(entity: Entity) -> str:
     said = f": {preview('; '.join(entity.observations))}" if entity.observations else ""
     return f"{entity.name} ({entity.entity_type}){said}"
+
+
+# Whether a text contains a query as server-memory sees it: by JavaScript's lower case.
+#
+# Python's lower case is the same for every character that Python knows; Unicode 14 is enough for
+# all but 55 letters.
+
+
+def contains(query: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a text contains a query, whatever the case of both."""
+    needle = query.lower()
+    if not has_halves(needle):
+        return lambda text: needle in text.lower()
+    units = _units(needle)
+    return lambda text: units in _units(text.lower())
+
+
+def has_halves(text: str) -> bool:
+    """Tell whether a text holds a half of a surrogate pair, as JavaScript's may."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def whole(text: str) -> str:
+    """Return a text in which halves that belong together are one character."""
+    if not has_halves(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def writable(text: str) -> str:
+    """Return a text of the same length that any index takes, with U+FFFD for what it would not."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    if not has_halves(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _units(text: str) -> str:
+    """Return a text with each UTF-16 code unit as a character: a half is found in a whole."""
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return "".join(
+        chr(low | high << 8) for low, high in zip(encoded[::2], encoded[1::2], strict=True)
+    )

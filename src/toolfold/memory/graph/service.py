@@ -12,21 +12,23 @@ import anyio.to_thread
 
 from toolfold.errors import NotFound
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.graph import jsonl
-from toolfold.memory.graph.answers import done, entity_json, relation_json
-from toolfold.memory.graph.encoding import Encoded, as_value, decode
+from toolfold.memory.graph import inputs
+from toolfold.memory.graph.encoding import Encoded, GraphStore, as_value, decode
 from toolfold.memory.graph.inputs import (
     ENTITY_GIVEN,
     check,
     check_depth,
     check_shape,
+    done,
     entities_of,
+    entity_json,
     lines_of,
     observed,
+    relation_json,
     relations_of,
     texts,
 )
-from toolfold.memory.graph.mentions import find_mentions, phrases
+from toolfold.memory.graph.mentions import around, find_mentions, phrases, rank_entities, shortest
 from toolfold.memory.graph.models import (
     Entity,
     GraphPath,
@@ -37,15 +39,11 @@ from toolfold.memory.graph.models import (
     RankedEntity,
     Relation,
     Subgraph,
+    whole,
 )
-from toolfold.memory.graph.paths import around, shortest
-from toolfold.memory.graph.ranking import rank
-from toolfold.memory.graph.store import GraphStore
-from toolfold.memory.graph.text_match import whole
-from toolfold.memory.hashes import check_prefix
 from toolfold.memory.inputs import check_limit, clean_name, clean_query
-from toolfold.memory.models import CompactSearchResult
-from toolfold.memory.ranking.words import telling_words
+from toolfold.memory.models import CompactSearchResult, check_prefix
+from toolfold.memory.ranking.rank import telling_words
 from toolfold.memory.registry import verb
 from toolfold.memory.store import Store
 
@@ -201,7 +199,9 @@ class Graph:
         """
         limit, words = check_limit(limit), telling_words(clean_query(query).replace("_", " "))
         hits = await self._store.word_hits(self._namespace, words)
-        scores = rank(hits, count=await self._store.count(self._namespace)) if words else []
+        scores = (
+            rank_entities(hits, count=await self._store.count(self._namespace)) if words else []
+        )
         shown = scores[:limit]
         entities = await self._store.load(self._namespace, [each.key for each in shown])
         best = [
@@ -273,7 +273,7 @@ class Graph:
     @verb("reads", is_in_memory=False)
     async def export_jsonl(self) -> str:
         """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
-        return jsonl.written(await self._store.read(self._namespace))
+        return inputs.written(await self._store.read(self._namespace))
 
     @verb("adds", is_in_memory=False)
     async def import_jsonl(self, lines: str | Sequence[str]) -> ImportReport:
@@ -282,7 +282,7 @@ class Graph:
         An entity that is there already gets the observations that it lacks. A line that cannot be
         used is named, and the others are taken.
         """
-        graph, faults = jsonl.read(lines_of(lines))
+        graph, faults = inputs.read(lines_of(lines))
         merged = await self._store.merge(self._namespace, graph)
         return ImportReport(*merged, tuple(faults))
 

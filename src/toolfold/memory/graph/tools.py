@@ -6,9 +6,8 @@ from typing import Final, NamedTuple
 
 from toolfold.errors import BadInput, NotFound
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.graph.answers import text_of
 from toolfold.memory.graph.encoding import Encoded, as_line, as_text, as_value, quoted
-from toolfold.memory.graph.inputs import ARGUMENTS, check
+from toolfold.memory.graph.inputs import ARGUMENTS, check, text_of
 from toolfold.memory.graph.service import Graph
 
 TOOLS: Final = tuple(ARGUMENTS)

@@ -8,14 +8,96 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolfold.embedding import nearness
-from toolfold.memory.ranking.context import (
-    MEANING_LENT,
-    WEIGHTS,
-    WORDS_LENT,
-    influences,
-    link,
-    with_neighbours,
-)
+from toolfold.memory.ranking.rank import MEANING_NEARBY, WORDS, WORDS_NEARBY
+from toolfold.memory.store import Matches
+
+# Count what stands before and after a note in its conversation or document.
+#
+# An answer often names nothing that its question named: "Where do you work now?", "At the
+# harbour." So a note's score takes in those of its neighbours. A short note needs them, a long
+# one says by itself what it is about, so how much they lend it depends on its length. That needs
+# nothing but the scores and lengths of the notes themselves: no text is indexed or embedded
+# twice, and a note that is written, changed or deleted leaves nothing to repair.
+
+Numbers: TypeAlias = NDArray[np.integer]
+Scores: TypeAlias = NDArray[np.float32]
+
+# What the next note on each side counts, and the one after it: half as much with each step.
+WEIGHTS = (1.0, 0.5)
+
+# How much of what neighbours are worth comes to a short note. Words are lent far more than meaning:
+# nearly everything is a little near to a query, so that lent meaning blurs what a note says itself.
+WORDS_LENT = 0.7
+MEANING_LENT = 0.08
+
+# A note of so many words gets half of that, one of twice as many next to nothing.
+_LONG_WORDS = 105
+# The sum is divided by its weights to this power: with 0, a note among others would always come
+# before one that stands alone; with 1, always after.
+_SHARED = 0.6
+# Long texts have something of everything: what a long note loses each time that it is e times as
+# long. It does not begin before a note is long: of short ones the longer say more.
+_LENGTH_LOSS = 0.1
+_LEAST_KEPT = 0.3
+
+
+def link(threads: Numbers, positions: Numbers) -> Numbers:
+    """Return for each note which ones are beside it: before, after, two before, two after.
+
+    One row for each note, of numbers of rows, -1 for none. `threads` numbers the conversation or
+    document of each note, negative for none; neighbours are by order of `positions`, with gaps or
+    not. Of notes at one position the first given comes first.
+    """
+    order = np.lexsort((positions, threads))
+    beside = np.full((len(order), 2 * len(WEIGHTS)), -1, np.int32)
+    for step in range(1, len(WEIGHTS) + 1):
+        before, after = order[:-step], order[step:]
+        is_same = (threads[before] == threads[after]) & (threads[before] >= 0)
+        before, after = before[is_same], after[is_same]
+        beside[after, 2 * step - 2] = before
+        beside[before, 2 * step - 1] = after
+    return beside
+
+
+def influences(counts: Numbers, beside: Numbers, lent: float) -> tuple[Scores, Scores]:
+    """Return what each note's own score counts, and what the scores beside it do.
+
+    `counts` is how many words each note has, `lent` how much neighbours lend to a short one.
+    """
+    lengths = np.maximum(counts, 1).astype(np.float32)
+    share = np.float32(lent) / (1 + (lengths / _LONG_WORDS) ** 3)
+    weights = 1 + share * ((beside >= 0) @ np.array(_column_weights(), np.float32))
+    own = (_kept(lengths, beside) / weights**_SHARED).astype(np.float32)
+    return own, (own * share).astype(np.float32)
+
+
+def with_neighbours(scores: Scores, beside: Numbers, own: Scores, others: Scores) -> Scores:
+    """Return what each note is worth with its neighbours, by what `influences` returned.
+
+    `scores` is what each is worth by itself, 0 if nothing.
+    """
+    padded = np.append(scores, np.float32(0))  # so that -1, none, is worth nothing
+    added = np.zeros(len(beside), np.float32)
+    for weight, numbers in zip(_column_weights(), beside.T, strict=True):
+        added += np.float32(weight) * padded[numbers]
+    added *= others
+    added += own * scores
+    return added
+
+
+def _kept(lengths: Scores, beside: Numbers) -> Scores:
+    """Return what a note keeps of its worth, by its length and whether others stand beside it.
+
+    A word or two of a conversation, as "Thanks, Ben!", say little, whatever is said around them.
+    """
+    kept = np.maximum(1 - _LENGTH_LOSS * np.log1p(lengths / _LONG_WORDS), _LEAST_KEPT)
+    is_part = (beside >= 0).any(axis=1)
+    return np.where(is_part, kept * lengths / (lengths + 1), kept).astype(np.float32)
+
+
+def _column_weights() -> list[float]:
+    return [weight for weight in WEIGHTS for _ in ("before", "after")]
+
 
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.int64]
@@ -25,8 +107,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 _LEAST_NEARNESS: Final = 0.15
 
 # BM25 as FTS5 has it.
-_SATURATION: Final = 1.2
-_LENGTH_PENALTY: Final = 0.75
+SATURATION: Final = 1.2
+LENGTH_PENALTY: Final = 0.75
 _LEAST_RARITY: Final = 1e-6
 
 # Eight bytes each. Until something is written, the words of one query serve for the next.
@@ -146,16 +228,19 @@ class Index:
         """
         rows, times = _counted(self.rows_of(numbers))
         count, mean = self._live
-        rarity = max(np.log((count - len(rows) + 0.5) / (len(rows) + 0.5)), _LEAST_RARITY)
-        share = self.points["words"][rows] / mean
-        held_back = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share)
-        worth = rarity * times * (_SATURATION + 1) / (times + held_back)
-        postings = Postings(rows.astype(np.int32), worth.astype(np.float32))
+        postings = self.weigh(rows, times, rarity=rarity(count, len(rows)), mean_words=mean)
         if is_current:
             if sum(len(each.rows) for each in self._terms.values()) > _MAX_POSTINGS:
                 self._terms.clear()
             self._terms[term] = postings
         return postings
+
+    def weigh(self, rows: Rows, times: Rows, *, rarity: float, mean_words: float) -> Postings:
+        """Return the BM25 of rows that have a term so many times."""
+        share = self.points["words"][rows] / mean_words
+        held_back = SATURATION * (1 - LENGTH_PENALTY + LENGTH_PENALTY * share)
+        worth = rarity * times * (SATURATION + 1) / (times + held_back)
+        return Postings(rows.astype(np.int32), worth.astype(np.float32))
 
     def score_words(self, terms: Iterable[Postings]) -> Floats:
         """Return the BM25 of every row, for all of these terms together."""
@@ -239,6 +324,11 @@ class Index:
         return nearness(cosines)
 
 
+def rarity(notes: int, having: int) -> float:
+    """Return what a term is worth that so many of all notes have."""
+    return max(float(np.log((notes - having + 0.5) / (having + 0.5))), _LEAST_RARITY)
+
+
 def _counted(rows: Rows) -> tuple[Rows, Rows]:
     """Return each of these ascending rows once, and how often it is there."""
     is_first = np.ones(len(rows), np.bool_)
@@ -254,3 +344,23 @@ def _best(scores: Floats, mask: Mask, limit: int) -> tuple[Rows, Floats]:
         rows = rows[np.argpartition(-scores[rows], limit - 1)[:limit]]
     rows = rows[np.lexsort((-rows, -scores[rows]))]
     return rows, scores[rows]
+
+
+def as_matches(index: Index, matched: Matched) -> Matches:
+    """Return what matched, with the keys of notes for rows."""
+    lists = {
+        WORDS: matched.words,
+        WORDS_NEARBY: matched.words_nearby,
+        MEANING_NEARBY: matched.meaning_nearby,
+    }
+    rows = np.unique(np.concatenate([matched.words_nearby[0], matched.meaning_nearby[0]]))
+    numbers, points = index.numbers[rows].tolist(), index.points[rows]
+    return Matches(
+        lists={
+            name: list(zip(index.numbers[found].tolist(), scores.tolist(), strict=True))
+            for name, (found, scores) in lists.items()
+        },
+        created=dict(zip(numbers, points["created"].tolist(), strict=True)),
+        quality=dict(zip(numbers, points["quality"].tolist(), strict=True)),
+        total=matched.total,
+    )

@@ -9,14 +9,81 @@ The score of a note, from 0 to 1, is its match times two influences:
 The influences decide among notes that match about equally well: even together they never lift one
 above another whose match is a third better. Only where the query names a time, which is then a part
 of what is asked, a note of then counts 1, and one far from it towards 0.7.
+
+Notes of which one supersedes the other are about the same thing, so the best match among them is
+that of whichever held at the time in question, and the others count less. See `validity`.
 """
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from toolfold.memory.ranking.words import is_question
+# A question pasted with half a page around it: what is worth asking for stands at its beginning.
+_MAX_CHARS = 10_000
+_MAX_WORDS = 64
+
+_WORD = re.compile(r"\w+")
+
+# Words that say nothing of a subject. The list is short on purpose: longer ones, which hold words
+# like `before`, `own` or `more`, found fewer of the notes that answer a question.
+STOP_WORDS = frozenset(
+    _WORD.findall("""
+    a about an and any are as at be been by can could did do does for from had has have he her him
+    his how i if in into is it its me my no not of on or our she should so some than that the their
+    them then there these they this those to us was we were what when where which who whom why will
+    with would you your
+    """)
+)
+
+# `Ada's` and `we'll` leave an `s` and an `ll` behind, which would match every other one.
+_SHORT_FORM = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_CLOSING = " \t\r\n\"'\u201d\u2019\u00bb)]*_"
+
+
+def telling_words(text: str) -> list[str]:
+    """Return the words of `text` that say what it is about, in lower case, each once, in order.
+
+    Where all are stop words, all of them are returned. Of a long text only the beginning counts.
+    """
+    lowered = text[:_MAX_CHARS].lower()
+    words = dict.fromkeys(_split(_SHORT_FORM.sub(" ", lowered)))
+    telling = [word for word in words if word not in STOP_WORDS]
+    return list(islice(telling or words, _MAX_WORDS))
+
+
+def match_expression(text: str) -> str | None:
+    """Return the FTS5 query for notes with any of the telling words of `text`.
+
+    It is valid whatever `text` is: what FTS5 would take for syntax is quoted or left out. None
+    means that `text` has no words at all.
+    """
+    return " OR ".join(f'"{word}"' for word in telling_words(text)) or None
+
+
+def is_question(text: str) -> bool:
+    """Tell whether `text` ends by asking something."""
+    return text.rstrip(_CLOSING).endswith(_QUESTION_MARKS)
+
+
+def _split(text: str) -> list[str]:
+    """Return the words of `text`; marks that belong to letters, as Hindi's vowels, stay in them."""
+    if text.isascii():
+        return _WORD.findall(text)
+    joined = "".join(char if _belongs_to_word(char) else " " for char in text)
+    return [word for word in joined.split() if _WORD.search(word)]
+
+
+def _belongs_to_word(char: str) -> bool:
+    return char.isalnum() or char == "_" or unicodedata.category(char)[0] == "M"
+
+
+Held: TypeAlias = tuple[float, float]
+"""From when to when a note held; a note that holds ends when it begins."""
 
 ScoredRows: TypeAlias = Sequence[tuple[int, float]]
 """Keys of notes and what they are worth in one respect, best first."""
@@ -55,6 +122,13 @@ _RECENCY = _Fading(0.01, 30 * _DAY_S)
 # Things are told on the day or soon after, so days make the difference.
 _NAMED_TIME = _Fading(0.3, 7 * _DAY_S)
 
+# What a note keeps that held at another time than is asked about: it comes after all that match as
+# well as the one that held, and before what has little to do with the query.
+_NOT_WANTED: Final = 0.7
+# What took the place of another note, or made room for one, is told for its own sake: it comes
+# before what only mentions the same thing about as well.
+_FOLLOWED: Final = 1.06
+
 QUALITY_WIDTH: Final = 0.2
 _QUALITY_OF_STATEMENT = 0.5
 _QUALITY_OF_LITTLE = 0.0
@@ -72,7 +146,7 @@ class Hit(NamedTuple):
 
     key: int
     score: float
-    """From 0 to 1: the match, which is `words` plus `meaning`, times `time` times `quality`."""
+    """From 0 to 1: the match, which is `words` plus `meaning`, times all influences."""
 
     words: float
     meaning: float
@@ -85,6 +159,9 @@ class Hit(NamedTuple):
     has_words: bool
     """Whether a word of the query is in the note itself, not only beside it."""
 
+    validity: float = 1.0
+    """What the match is multiplied with because it holds, or does not."""
+
     def explain(self) -> str:
         """Say in one line how the score came about."""
         where = " in its neighbours" if self.words and not self.has_words else ""
@@ -92,6 +169,7 @@ class Hit(NamedTuple):
             f"{self.score:.2f} = (words {self.words:.2f}{_place(self.words_place)}{where}"
             f" + meaning {self.meaning:.2f}{_place(self.meaning_place)})"
             f" x time {self.time:.2f} x quality {self.quality:.2f}"
+            + (f" x validity {self.validity:.2f}" if self.validity != 1 else "")
         )
 
 
@@ -107,13 +185,15 @@ class _List:
         return self.points.get(key, self.points_of_absent)
 
 
-def rank(
+def rank(  # noqa: PLR0913  # all that is known of the notes, and of the question
     lists: Mapping[str, ScoredRows],
     *,
     created: Mapping[int, float],
     quality: Mapping[int, float],
     now: float,
     when: tuple[float, float] | None = None,
+    superseded: Mapping[int, tuple[int, float]] | None = None,
+    asks_about_then: bool = False,
     limit: int | None = None,
 ) -> list[Hit]:
     """Return the notes of the lists that count, best first; equals by age, newest first, then key.
@@ -122,12 +202,23 @@ def rank(
     one of the two is empty, the other decides alone. A list of meaning is cut where it is long
     enough, so a note that is not there is taken to be as near as the last. `when` is the time that
     the query names, from and to. Times are in seconds. Without `limit` it is all of them.
+
+    `superseded` says of notes that no longer hold which one took their place, and when.
     """
     words, meaning = _lists(lists.get(WORDS_NEARBY, ()), lists.get(MEANING_NEARBY, ()))
     matched = _matched(words, meaning)
+    held: dict[int, Held] = {}
+    valid: dict[int, float] = {}
+    if superseded:
+        held = _held(superseded, created)
+        valid = validity(matched, superseded, held, when, asks_about_then=asks_about_then)
+        matched |= {key: matched[key] * factor for key, factor in valid.items()}
     fading = _RECENCY if when is None else _NAMED_TIME
     keys = matched.keys() if limit is None else _promising(matched, fading, limit)
-    timely = {key: _time_influence(created[key], now, when) for key in keys}
+    timely = {
+        key: _time_influence(*held.get(key, (created[key], created[key])), now, when)
+        for key in keys
+    }
     worth = {key: 1 - QUALITY_WIDTH * (1 - quality[key]) for key in keys}
     scores = {key: round(matched[key] * timely[key] * worth[key], _DECIMALS) for key in keys}
     ordered = sorted(keys, key=lambda key: (-scores[key], -created[key], key))
@@ -143,9 +234,78 @@ def rank(
             words_place=words.places.get(key),
             meaning_place=meaning.places.get(key),
             has_words=key in with_words,
+            validity=valid.get(key, 1.0),
         )
         for key in ordered[:limit]
     ]
+
+
+def validity(
+    matched: Mapping[int, float],
+    superseded: Mapping[int, tuple[int, float]],
+    held: Mapping[int, Held],
+    when: tuple[float, float] | None,
+    *,
+    asks_about_then: bool,
+) -> dict[int, float]:
+    """Return by how much each note that supersedes or is superseded counts more or less.
+
+    Of notes that took each other's place, the one that held at the time in question gets the best
+    match of all of them; the others keep less than that.
+    """
+    factors = {}
+    for chain in _chains(superseded, matched):
+        best = max(matched[key] for key in chain)
+        wanted = _wanted(chain, held, superseded, when, asks_about_then=asks_about_then)
+        for key in chain:
+            kept = min(1.0, best * _FOLLOWED) if key in wanted else matched[key] * _NOT_WANTED
+            factors[key] = kept / matched[key] if matched[key] else 1.0
+    return factors
+
+
+def _wanted(
+    chain: Sequence[int],
+    held: Mapping[int, Held],
+    superseded: Mapping[int, tuple[int, float]],
+    when: tuple[float, float] | None,
+    *,
+    asks_about_then: bool,
+) -> set[int]:
+    past = {key for key in chain if key in superseded}
+    if when is not None:
+        begin, end = when
+        of_then = {key for key in chain if key in held and held[key][0] < end}
+        of_then = {key for key in of_then if key not in past or held[key][1] > begin}
+        if of_then:
+            return of_then
+    elif asks_about_then and past:
+        return past
+    # What has taken its place may not pass the filter: then the last that does holds.
+    return set(chain) - past or {max(chain, key=lambda key: held[key])}
+
+
+def _chains(
+    superseded: Mapping[int, tuple[int, float]], matched: Mapping[int, float]
+) -> list[list[int]]:
+    """Return the notes that were found, by what has taken their place in the end."""
+    chains: dict[int, list[int]] = {}
+    for key in superseded:
+        last, seen = key, set[int]()
+        while last in superseded and last not in seen:
+            seen.add(last)
+            last = superseded[last][0]
+        members = chains.setdefault(last, [last] if last in matched else [])
+        members += [key] if key in matched else []
+    return [members for members in chains.values() if members]
+
+
+def _held(
+    superseded: Mapping[int, tuple[int, float]], created: Mapping[int, float]
+) -> dict[int, Held]:
+    """Return from when to when those notes held that supersede or are superseded."""
+    ended = {key: (created[key], until) for key, (_, until) in superseded.items()}
+    lasting = {by: (created[by], created[by]) for by, _ in superseded.values() if by in created}
+    return lasting | ended
 
 
 def _matched(words: _List, meaning: _List) -> dict[int, float]:
@@ -202,12 +362,14 @@ def _places(found: ScoredRows) -> dict[int, int]:
     return {key: place for place, (key, _) in enumerate(found, start=1)}
 
 
-def _time_influence(created: float, now: float, when: tuple[float, float] | None) -> float:
-    """Tell how timely a note is; what is dated in the future is of this moment."""
+def _time_influence(
+    created: float, until: float, now: float, when: tuple[float, float] | None
+) -> float:
+    """Tell how timely a note is that held until then; what is of the future is of this moment."""
     if when is None:
         return _RECENCY.at(max(0.0, now - created))
     begin, end = when
-    return _NAMED_TIME.at(max(0.0, begin - created, created - end))
+    return _NAMED_TIME.at(max(0.0, begin - until, created - end))
 
 
 def _place(place: int | None) -> str:

@@ -1,46 +1,25 @@
 """Find notes by words and meaning, with arrays in memory that follow the file."""
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Lock
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolfold.memory.ranking.index import Index, Mask, Matched, Point
-from toolfold.memory.ranking.rank import MEANING_NEARBY, WORDS, WORDS_NEARBY
-from toolfold.memory.ranking.words import telling_words
-from toolfold.memory.sqlite.filters import condition
-from toolfold.memory.sqlite.schema import TOKENIZER, vocabulary_table
-from toolfold.memory.sqlite.vectors import VectorState
+from toolfold.memory.ranking.index import Index, Mask, Point, as_matches
+from toolfold.memory.ranking.rank import telling_words
+from toolfold.memory.sql.connection import SqlConnection, condition
+from toolfold.memory.sql.store import VectorState
+from toolfold.memory.sqlite.steps import vocabulary_table
 from toolfold.memory.store import Filter, Matches, Query
-
-
-class Stemmer:
-    """Asks FTS5 itself, so that a word becomes the same term here and in the notes."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._connection = sqlite3.connect(
-            ":memory:", isolation_level=None, check_same_thread=False
-        )
-        self._connection.execute(
-            f"CREATE VIRTUAL TABLE query USING fts5(words, content = '', tokenize = '{TOKENIZER}')"
-        )
-        self._connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab('query', 'row')")
-
-    def terms(self, words: Sequence[str]) -> list[str]:
-        """Return the terms of these words, each once."""
-        with self._lock:
-            self._connection.execute("INSERT INTO query (query) VALUES ('delete-all')")
-            self._connection.execute("INSERT INTO query (words) VALUES (?)", (" ".join(words),))
-            return [term for (term,) in self._connection.execute("SELECT term FROM terms")]
+from toolfold.storage.database import Tokenizer
 
 
 def occurrences(
-    connection: sqlite3.Connection, namespace: int, terms: Sequence[str]
+    connection: SqlConnection, namespace: int, terms: Sequence[str]
 ) -> dict[str, NDArray[np.int64]]:
     """Return for each term the notes that have it, ascending, as often as they have it.
 
@@ -74,7 +53,7 @@ class Matcher:
     """Holds what is known of the namespaces that are searched. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._stemmer = Stemmer()
+        self._tokenizer = Tokenizer()
         self._lock = Lock()
         self._held: dict[int, _Held] = {}
 
@@ -82,7 +61,7 @@ class Matcher:
         """Whether a search by meaning would find the vectors in memory."""
         return namespace in self._held
 
-    def load(self, connection: sqlite3.Connection, namespace: int, state: VectorState) -> None:
+    def load(self, connection: SqlConnection, namespace: int, state: VectorState) -> None:
         """Read all points of a namespace. Until this returns, it counts as not loaded."""
         index = Index(state.dimensions)
         rows = connection.execute(
@@ -90,8 +69,9 @@ class Matcher:
             "WHERE namespace = ? ORDER BY number",
             (namespace,),
         )
-        while points := rows.fetchmany(_POINTS_AT_ONCE):
-            index.apply([Point(*point) for point in points])
+        points = iter(rows)
+        while some := list(islice(points, _POINTS_AT_ONCE)):
+            index.apply([Point(*point) for point in some])
         index.changed = state.changed
         with self._lock:
             self._held[namespace] = _Held(index, state.embedder)
@@ -99,7 +79,7 @@ class Matcher:
 
     def match(
         self,
-        connection: sqlite3.Connection,
+        connection: SqlConnection,
         namespace: int,
         state: VectorState,
         query: Query,
@@ -111,7 +91,7 @@ class Matcher:
         if held is None or query.vector is None:
             return None
         vector = np.array(query.vector(), np.float32)
-        terms = self._stemmer.terms(telling_words(query.text))
+        terms = self._tokenizer.terms(telling_words(query.text))
         index = held.index
         with held.lock:
             _follow(connection, namespace, index, state.changed)
@@ -124,7 +104,7 @@ class Matcher:
                 known[term] = index.learn_term(term, numbers, is_current=is_current)
             among = _among(connection, namespace, index, query.wanted)
             scores = index.score_words(known.values())
-            return _matches(index, index.match(scores, vector, among, depth=depth))
+            return as_matches(index, index.match(scores, vector, among, depth=depth))
 
     def _use(self, namespace: int, embedder: str | None) -> _Held | None:
         with self._lock:
@@ -141,7 +121,7 @@ class Matcher:
             del self._held[next(iter(self._held))]
 
 
-def _follow(connection: sqlite3.Connection, namespace: int, index: Index, changed: int) -> None:
+def _follow(connection: SqlConnection, namespace: int, index: Index, changed: int) -> None:
     """Take over what was written since, by whichever process."""
     if index.changed >= changed:
         return
@@ -154,7 +134,7 @@ def _follow(connection: sqlite3.Connection, namespace: int, index: Index, change
     index.changed = changed
 
 
-def _among(connection: sqlite3.Connection, namespace: int, index: Index, wanted: Filter) -> Mask:
+def _among(connection: SqlConnection, namespace: int, index: Index, wanted: Filter) -> Mask:
     """Return which rows pass a filter."""
     among = np.ones(len(index), np.bool_)
     if wanted.after is not None:
@@ -170,22 +150,3 @@ def _among(connection: sqlite3.Connection, namespace: int, index: Index, wanted:
         listed[index.rows_of(np.fromstring(numbers or "", np.int64, sep=","))] = True
         among &= listed
     return among
-
-
-def _matches(index: Index, matched: Matched) -> Matches:
-    lists = {
-        WORDS: matched.words,
-        WORDS_NEARBY: matched.words_nearby,
-        MEANING_NEARBY: matched.meaning_nearby,
-    }
-    rows = np.unique(np.concatenate([matched.words_nearby[0], matched.meaning_nearby[0]]))
-    numbers, points = index.numbers[rows].tolist(), index.points[rows]
-    return Matches(
-        lists={
-            name: list(zip(index.numbers[found].tolist(), scores.tolist(), strict=True))
-            for name, (found, scores) in lists.items()
-        },
-        created=dict(zip(numbers, points["created"].tolist(), strict=True)),
-        quality=dict(zip(numbers, points["quality"].tolist(), strict=True)),
-        total=matched.total,
-    )

@@ -1,6 +1,8 @@
-"""What brings the file of memory from one version to the next."""
+"""The tables of a SQLite store, and what brings them from one version to the next."""
 
 from typing import Final
+
+from toolfold.storage.migrations import DatabaseSchema
 
 # The tables of notes, and what all others lean on.
 NOTES: Final[tuple[str, ...]] = (
@@ -151,6 +153,11 @@ GRAPH: Final[tuple[str, ...]] = (
     "CREATE INDEX graph_relations_by_target ON graph_relations (graph, target, source, type)",
 )
 
+EVENTS_STAY: Final = """
+    CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END
+"""
+
 # The table of events.
 EVENTS: Final[tuple[str, ...]] = (
     """
@@ -176,10 +183,7 @@ EVENTS: Final[tuple[str, ...]] = (
     CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'an event is never changed'); END
     """,
-    """
-    CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
-    BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END
-    """,
+    EVENTS_STAY,
 )
 
 # The tables of consolidations.
@@ -208,7 +212,7 @@ CONSOLIDATION: Final[tuple[str, ...]] = (
         UNIQUE (namespace, place)
     )
     """,
-    # What each consolidation did to notes, in the order in which it did. See `sqlite.changes` for
+    # What each consolidation did to notes, in the order in which it did. See `sql.changes` for
     # what the columns mean in each kind. None holds what a note says.
     """
     CREATE TABLE consolidation_changes (
@@ -268,3 +272,26 @@ DOCUMENTS: Final[tuple[str, ...]] = (
     # A thread is a small part of all notes, and there is no other way to find it.
     "CREATE INDEX notes_by_thread ON notes (thread, position) WHERE thread IS NOT NULL",
 )
+
+# Which notes supersede others is among the links; this finds those that are superseded.
+SUPERSESSION: Final[tuple[str, ...]] = (
+    "CREATE INDEX links_superseding ON links (hash) WHERE kind = 'supersedes'",
+)
+
+
+# Each step brings a database of the version that is its index to the next.
+SCHEMA: Final = DatabaseSchema(
+    "the memory",
+    0x746F6C6D,
+    (NOTES, GRAPH, EVENTS, CONSOLIDATION, DOCUMENTS, SUPERSESSION),
+)
+
+
+def words_table(namespace: int) -> str:
+    """Return the name of the table of words of a namespace."""
+    return f"words_{namespace:d}"
+
+
+def vocabulary_table(namespace: int) -> str:
+    """Return the name of the table that gives each occurrence of each word."""
+    return f"vocabulary_{namespace:d}"

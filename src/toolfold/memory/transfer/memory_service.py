@@ -11,7 +11,6 @@ from typing import Any, Final
 from toolfold.errors import BadInput, StoreError
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.graph.models import Fault
-from toolfold.memory.hashes import note_hash
 from toolfold.memory.inputs import (
     check_moment,
     clean_content,
@@ -19,7 +18,7 @@ from toolfold.memory.inputs import (
     clean_name,
     clean_tags,
 )
-from toolfold.memory.models import DEFAULT_TYPE, Link, Note
+from toolfold.memory.models import DEFAULT_TYPE, Link, Note, note_hash
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.transfer.records import NoteRecord
 

@@ -15,10 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from toolfold.errors import BadInput
 from toolfold.jsontypes import Json, JsonObject
-from toolfold.memory.documents.blocks import DocumentKind
+from toolfold.memory.documents.kinds import DocumentKind
 from toolfold.memory.documents.models import Document
-from toolfold.memory.events.models import Event
-from toolfold.memory.hashes import HASH_CHARS, check_prefix, note_hash
 from toolfold.memory.inputs import (
     MAX_CONTENT_BYTES,
     check_moment,
@@ -30,7 +28,7 @@ from toolfold.memory.inputs import (
     clean_said,
     clean_tags,
 )
-from toolfold.memory.models import Link, LinkKind, Note
+from toolfold.memory.models import HASH_CHARS, Event, Link, LinkKind, Note, check_prefix, note_hash
 
 FORMAT: Final = "toolfold-memory"
 VERSION: Final = 1

@@ -1,28 +1,32 @@
-"""Take memory out into a file, and take it in from one."""
+"""Take memory out into a file, and take it in from one, a knowledge graph too."""
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import anyio
 import anyio.to_thread
 
 from toolfold.errors import BadInput
+from toolfold.memory.graph import inputs
 from toolfold.memory.graph.inputs import MAX_CALL_BYTES, MAX_LINES
-from toolfold.memory.graph.models import Fault
+from toolfold.memory.graph.models import Fault, Subgraph
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.inputs import clean_name
 from toolfold.memory.note_vectors import NoteVectorizer
 from toolfold.memory.registry import verb
-from toolfold.memory.transfer.archive import Archive
-from toolfold.memory.transfer.files import NewFile
-from toolfold.memory.transfer.graphs import NumberedLine, take_graph
-from toolfold.memory.transfer.items import GraphLine, Item, measure, read_items, take_some
-from toolfold.memory.transfer.kinds import tell_source
-from toolfold.memory.transfer.models import FORMATS, Exported, Format, Imported
-from toolfold.memory.transfer.outcomes import Outcomes
+from toolfold.memory.transfer.items import (
+    GraphLine,
+    Item,
+    NewFile,
+    measure,
+    read_items,
+    take_some,
+    tell_source,
+)
+from toolfold.memory.transfer.models import FORMATS, Archive, Exported, Format, Imported, Outcomes
 from toolfold.memory.transfer.records import (
     ArchiveRecord,
     first_line,
@@ -30,6 +34,67 @@ from toolfold.memory.transfer.records import (
     what_is,
     write_record,
 )
+
+
+class NumberedLine(NamedTuple):
+    """A line and where it stands in its file."""
+
+    number: int
+    text: str
+
+
+async def take_graph(
+    graph: Graph, lines: Sequence[NumberedLine], outcomes: Outcomes, *, dry_run: bool
+) -> None:
+    """Have the graph take over what it lacks, or only count that; what came of it is in `outcomes`.
+
+    Raises:
+        StoreError: The store does not take it.
+    """
+    texts = [line.text for line in lines]
+    given, faults = inputs.read(texts)
+    if dry_run:
+        known, _ = inputs.read((await graph.export_jsonl()).split("\n"))
+        new = lacking(known, given)
+    else:
+        report = await graph.import_jsonl(texts)
+        new = MissingCounts(report.entities, report.observations, report.relations)
+    outcomes.count("entities", added=new.entities, of=len(given.entities))
+    outcomes.count("observations", added=new.observations, of=new.observations)
+    outcomes.count("relations", added=new.relations, of=len(given.relations))
+    for fault in faults:
+        outcomes.add_fault(Fault(lines[fault.line - 1].number, fault.reason))
+
+
+class MissingCounts(NamedTuple):
+    """How much of a graph is not in another."""
+
+    entities: int
+    observations: int
+    """Of entities that are."""
+
+    relations: int
+
+
+def lacking(known: Subgraph, given: Subgraph) -> MissingCounts:
+    """Return what `GraphStore.merge` would keep of a graph."""
+    observations: dict[str, set[str]] = {}
+    for entity in known.entities:
+        observations.setdefault(entity.name, set()).update(entity.observations)
+    new = 0
+    for entity in given.entities:
+        if entity.name in observations:
+            added = set(entity.observations) - observations[entity.name]
+            observations[entity.name] |= added
+            new += len(added)
+    names = {entity.name for entity in known.entities}
+    relations = set(known.relations)
+    return MissingCounts(
+        sum(entity.name not in names for entity in given.entities),
+        new,
+        sum(relation not in relations for relation in given.relations),
+    )
+
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Told how much is done, of how much, and of what."""
@@ -84,10 +149,11 @@ class Transfer:
     ) -> Imported:
         """Remember what is in a file: an export of toolfold, or the memory of another program.
 
-        Which one it is is told by looking: the JSON lines of server-memory, or a SQLite database of
-        mcp-memory-service. What is there already stays as it is, so importing twice is importing
-        once. A line that cannot be used is named, and the others are taken. With `dry_run` nothing
-        is changed, and the result says what would be.
+        Which one it is is told by looking: the JSON lines of server-memory, a SQLite database of
+        mcp-memory-service, the zip that ChatGPT or Claude exports, or a transcript of Claude Code.
+        What is there already stays as it is, so importing twice is importing once. A line that
+        cannot be used is named, and the others are taken. With `dry_run` nothing is changed, and
+        the result says what would be.
 
         Raises:
             NotFound: There is no such file.

@@ -4,12 +4,21 @@ from collections.abc import Callable
 from datetime import datetime
 
 from toolfold.memory.when.dates import (
+    CALENDAR_UNITS,
+    LAST,
+    VAGUELY,
+    ago,
+    before_last,
+    calendar_unit,
     date,
     day_of_this_month,
+    fixed,
     month_name,
     quarter,
+    relative,
     week_of_month,
     weekday_name,
+    weekend,
     year_name,
 )
 from toolfold.memory.when.reader import (
@@ -23,19 +32,11 @@ from toolfold.memory.when.reader import (
     is_name_or_number,
     weekday,
 )
-from toolfold.memory.when.relative import (
-    CALENDAR_UNITS,
-    LAST,
-    VAGUELY,
-    ago,
-    before_last,
-    calendar_unit,
-    fixed,
-    relative,
-    weekend,
-)
 from toolfold.memory.when.spans import (
+    COMMA,
+    DASH,
     PARTS_OF_DAY,
+    SPACE,
     TimeSpan,
     add_days,
     around,
@@ -50,7 +51,6 @@ from toolfold.memory.when.spans import (
     third,
     unit_around,
 )
-from toolfold.memory.when.tokens import COMMA, DASH, SPACE
 
 _EDGES = {"start": 0, "beginning": 0, "early": 0, "middle": 1, "mid": 1, "end": 2, "late": 2}
 _ADJECTIVES = {"early", "mid", "late"}

@@ -14,15 +14,23 @@ What is ambiguous is read the same way each time, and relative to the `now` that
 Of several times in a text the first with a year counts, else the first, and `recently` last.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 
+from toolfold.memory.when.dates import VAGUE_WORDS
 from toolfold.memory.when.ranges import phrase
 from toolfold.memory.when.reader import MONTHS, WEEKDAYS, Words
-from toolfold.memory.when.relative import VAGUE_WORDS
-from toolfold.memory.when.spans import TimeSpan, add_days, add_months, earliest, is_before, midnight
-from toolfold.memory.when.tokens import Token, tokenize
+from toolfold.memory.when.spans import (
+    TimeSpan,
+    Token,
+    add_days,
+    add_months,
+    earliest,
+    is_before,
+    midnight,
+    tokenize,
+)
 
 _MAX_CHARS = 4_000
 _LISTING = frozenset({"and", "or", ",", ", and", ", or", "&", "vs", "vs.", "versus"})
@@ -157,3 +165,29 @@ def _moment(moment: datetime) -> str:
 
 def _day(moment: datetime) -> str:
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    """The clock, the zone and the first day of the week that words are told from."""
+
+    clock: Callable[[], float]
+    """Seconds since 1970."""
+
+    zone: tzinfo | None
+    """None for that of the system."""
+
+    week_start: int = 0
+    """0 for Monday."""
+
+    def find(self, text: str) -> TimeFound | None:
+        """Return the time that a text names, or None."""
+        now = datetime.fromtimestamp(self.clock(), self.zone).astimezone(self.zone)
+        return find_time(text, now=now, week_start=self.week_start)
+
+    def span(self, text: str) -> tuple[float, float] | None:
+        """Return the beginning and the end of that time."""
+        found = self.find(text)
+        if found is None:
+            return None
+        return found.range.start.timestamp(), found.range.end.timestamp()

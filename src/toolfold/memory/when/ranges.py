@@ -3,7 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
-from toolfold.memory.when.dates import is_person
+from toolfold.memory.when.dates import VAGUE_WORDS, is_person
 from toolfold.memory.when.moments import may_begin, moment
 from toolfold.memory.when.reader import (
     PERSONS,
@@ -16,8 +16,10 @@ from toolfold.memory.when.reader import (
     month,
     year,
 )
-from toolfold.memory.when.relative import VAGUE_WORDS
 from toolfold.memory.when.spans import (
+    COMMA,
+    DASH,
+    SPACE,
     TimeSpan,
     add_days,
     add_elapsed,
@@ -30,7 +32,6 @@ from toolfold.memory.when.spans import (
     midnight,
     until_now,
 )
-from toolfold.memory.when.tokens import COMMA, DASH, SPACE
 
 _ALONE = {"period", "day", "part", "clock_day"}
 _INTRODUCED = {

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from toolfold.memory.when.spans import UNITS, TimeSpan
-from toolfold.memory.when.tokens import DASH, SPACE, Token
+from toolfold.memory.when.spans import DASH, SPACE, UNITS, TimeSpan, Token
 
 
 def _numbered(names: str, *, start: int = 0) -> dict[str, int]:

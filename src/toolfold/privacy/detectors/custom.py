@@ -11,8 +11,7 @@ from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
 from toolfold.errors import ConfigError
-from toolfold.privacy.placeholders import KIND
-from toolfold.privacy.spans import Span
+from toolfold.privacy.spans import KIND, Span
 
 MAX_PATTERN_CHARS: Final = 1_000
 MAX_WAYS: Final = 256

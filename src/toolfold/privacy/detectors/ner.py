@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from toolfold.errors import ConfigError
 from toolfold.privacy.spans import Span
 
-# ONNX Runtime and the tokenizer are slow to import, and few want them.
+# ONNX Runtime and the tokenizer, which is an extra, are slow to import, and few want them.
 if TYPE_CHECKING:
     import onnxruntime  # type: ignore[import-untyped]
     import tokenizers
@@ -72,8 +72,14 @@ class NerDetector:
 
 def _load(directory: Path) -> _Model:
     import onnxruntime
-    import tokenizers
 
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ConfigError(
+            "Models that find names need the package tokenizers. Install it with "
+            "`pip install 'toolfold[ner]'`."
+        ) from error
     try:
         settings = json.loads((directory / "config.json").read_text(encoding="utf-8"))
         labels = {int(number): str(label) for number, label in settings["id2label"].items()}

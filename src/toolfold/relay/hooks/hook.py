@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EVENTS = {
     "session-start": "SessionStart",
     "prompt": "UserPromptSubmit",
+    "pre-tool-use": "PreToolUse",
     "pre-compact": "PreCompact",
     "session-end": "SessionEnd",
 }
@@ -29,7 +30,10 @@ EVENTS = {
 
 MAX_PAYLOAD = 4 * 1024 * 1024
 _MAX_PROMPT = 20_000
-_TOLD = ("session_id", "source", "transcript_path", "reason", "trigger")
+_TOLD = (
+    "session_id", "source", "transcript_path", "reason", "trigger", "tool_use_id", "permission_mode"
+)  # fmt: skip
+_INPUT = ("code", "session")
 _CHUNK = 1024 * 1024
 _ENDING_S = 1.0
 _LATE_S = 60.0
@@ -42,7 +46,11 @@ _SHARE = {"daemon": 0.4, "child": 0.6}
 def hook(arguments: list[str], environ: "Mapping[str, str]") -> int:
     """Run one hook; the status is 0 whatever happens, but for a name that there is not."""
     if len(arguments) != 1 or arguments[0] not in EVENTS:
-        print(f"toolfold: there are the hooks {', '.join(EVENTS)}.", file=sys.stderr)
+        print(
+            f"toolfold: Name one hook: {', '.join(EVENTS)}. For example, to see what a "
+            "conversation here would begin with: `toolfold hook session-start`.",
+            file=sys.stderr,
+        )
         return 1  # 2 would have the client stop the conversation
     log = HookLog(environ, arguments[0])
     try:
@@ -66,8 +74,9 @@ class _Hook:
         options = read_hook_options(self._environ, self._log)
         timeout_s = options.timeout_of(self._name)
         _exit_after(timeout_s, self._log)
-        payload = read_payload(self._log)
-        if not options.is_on(self._name):
+        is_tried = os.isatty(0)  # by a person, who has no payload
+        payload = {} if is_tried else read_payload(self._log)
+        if not options.is_on(self._name) or not is_attended(self._name, self._environ):
             return
         request = make_request(self._name, payload, self._environ)
         if self._name == "session-end":
@@ -75,7 +84,10 @@ class _Hook:
         else:
             answer = self._ask(request, options, _WORKING * timeout_s)
         _exit_after(0, self._log)
-        if output := make_output(self._name, answer):
+        output = make_output(self._name, answer)
+        if is_tried:
+            write_all(1, as_text(self._name, answer).encode())
+        elif output:
             write_all(1, encode(output))
 
     def _ask_at_the_end(self, request: HookRequest, options: HookOptions) -> "dict[str, Any]":
@@ -130,7 +142,12 @@ class _Hook:
 
 
 def _may_ask(way: str, request: HookRequest) -> bool:
-    """Whether a way can lead to an answer: only the daemon knows when the topic has turned."""
+    """Whether a way can lead to an answer: only the daemon knows when the topic has turned.
+
+    Only the daemon runs programs, too.
+    """
+    if request.hook == "pre-tool-use":
+        return way == "daemon"
     if request.hook != "prompt" or not request.payload.get("prompt"):
         return request.hook != "prompt"
     if way == "daemon":
@@ -172,6 +189,9 @@ def make_request(name: str, payload: "dict[str, Any]", environ: "Mapping[str, st
     told = {key: payload[key] for key in _TOLD if isinstance(payload.get(key), str)}
     if isinstance(payload.get("prompt"), str):
         told["prompt"] = payload["prompt"][:_MAX_PROMPT]
+    given = payload.get("tool_input")
+    if isinstance(given, dict):
+        told |= {key: given[key] for key in _INPUT if isinstance(given.get(key), str)}
     return HookRequest(hook=name, payload=told, cwd=_directory(payload.get("cwd")), environ=environ)
 
 
@@ -183,9 +203,30 @@ def make_output(name: str, answer: "dict[str, Any]") -> "dict[str, Any]":
             "hookEventName": EVENTS[name],
             "additionalContext": str(answer["context"]),
         }
+    if answer.get("decision") in {"allow", "ask"} and name == "pre-tool-use":
+        output["hookSpecificOutput"] = {
+            "hookEventName": EVENTS[name],
+            "permissionDecision": answer["decision"],
+            "permissionDecisionReason": str(answer.get("reason", "")),
+        }
     if answer.get("message"):
         output["systemMessage"] = str(answer["message"])
     return output
+
+
+def as_text(name: str, answer: "dict[str, Any]") -> str:
+    """Return what a person reads who tries a hook at a terminal."""
+    words = [str(answer[key]) for key in ("context", "reason", "message") if answer.get(key)]
+    nothing = (
+        f"The hook {name} has nothing to say here. It is given a payload by the client: "
+        "docs/hooks.md. `toolfold logs hooks` says what failed, if anything did."
+    )
+    return "\n".join(words or [nothing]) + "\n"
+
+
+def is_attended(name: str, environ: "Mapping[str, str]") -> bool:
+    """Whether a hook shall speak: what asks a person says nothing where none attends."""
+    return name != "pre-tool-use" or environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
 
 
 def leave_behind() -> bool:

@@ -45,7 +45,7 @@ class HookOptions:
 
     def timeout_of(self, hook: str) -> float:
         """Return how long the client may be kept waiting by a hook."""
-        return self.prompt_timeout_s if hook == "prompt" else self.timeout_s
+        return self.prompt_timeout_s if hook in {"prompt", "pre-tool-use"} else self.timeout_s
 
     def _seconds(self, name: str, default: float) -> float:
         value = self._table.get(name, default)

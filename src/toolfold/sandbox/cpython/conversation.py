@@ -16,25 +16,26 @@ from toolfold.errors import ValueRejected
 from toolfold.jsontypes import Json
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.calls import PROGRAM
-from toolfold.sandbox.cpython.file_requests import FileRequest, FileService
 from toolfold.sandbox.cpython.frames import CALL_HEAD, FrameBreach, read_call, read_shape
-from toolfold.sandbox.cpython.guestclock import GuestClock
-from toolfold.sandbox.cpython.link import GuestLink
+from toolfold.sandbox.cpython.link import FileRequest, FileService, GuestClock, GuestLink
 from toolfold.sandbox.cpython.pool import Guest
-from toolfold.sandbox.failures import (
-    CRASHED,
-    MESSAGE_CHARS,
-    TRACEBACK_CHARS,
-    too_long,
-    too_much,
+from toolfold.sandbox.failures import CRASHED, MESSAGE_CHARS, TRACEBACK_CHARS, too_long, too_much
+from toolfold.sandbox.sandbox import (
+    AHEAD,
+    MAX_AHEAD,
+    GuestCall,
+    GuestFailure,
+    GuestOutcome,
+    Modules,
+    OnPrint,
 )
-from toolfold.sandbox.sandbox import GuestCall, GuestFailure, GuestOutcome, Modules
 from toolfold.sandbox.values import ValueBudget, admit, admit_for_display, is_light
 
 _log = logging.getLogger(__name__)
 
 _SLACK_NODES: Final = 64
 _QUESTIONS: Final = 256  # a thread waits for its answer before it asks again
+_AHEAD: Final = f'["{AHEAD}"'.encode()  # how the payload of such a call begins
 _ASKED_BESIDES: Final = 1_000_000  # imports and files: far more than any program needs
 _ASKED_BYTES: Final = 64 << 20  # to be written, by all its threads together
 
@@ -47,6 +48,7 @@ class HostOffer:
     names: frozenset[str]
     file_service: FileService | None
     """Answers what is asked of files."""
+    on_print: OnPrint | None = None
     imported: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The functions of the modules that were imported so far."""
     paths: set[str] = field(default_factory=set)
@@ -87,6 +89,7 @@ class GuestConversation:
         self._program = ""
         self._lines = 0
         self._calls = 0
+        self._ahead = 0
         self._besides = 0
         self._late_bytes = 0
         self._questions: deque[tuple[int, FileRequest]] = deque()
@@ -95,7 +98,7 @@ class GuestConversation:
         self._slept_s = 0.0
         self._end: bytes | None = None
         self._stop: GuestFailure | None = None
-        self._output = _Output(limits.output_bytes)
+        self._output = _Output(limits.output_bytes, offer.on_print)
         self._clock = GuestClock(guest, limits.guest_time_s, self._out_of_time)
         self._takes: dict[int, Callable[[bytes], None]] = {
             frames.CALL: self._take_call,
@@ -186,6 +189,11 @@ class GuestConversation:
         return claimed if 0 < claimed <= self._lines else None
 
     @property
+    def printed(self) -> str:
+        """What the program has printed so far."""
+        return self._output.text
+
+    @property
     def is_large(self) -> bool:
         """Whether it takes long to say what came of the program."""
         return self._end is not None and len(self._end) > frames.LARGE_BYTES
@@ -221,7 +229,10 @@ class GuestConversation:
         if len(payload) < CALL_HEAD.size:
             raise FrameBreach("a call without a head")
         call_id, is_awaited, line = CALL_HEAD.unpack_from(payload)
-        self._calls += 1
+        if self._ahead < MAX_AHEAD and payload.startswith(_AHEAD, CALL_HEAD.size):
+            self._ahead += 1
+        else:
+            self._calls += 1
         if self._calls > self._limits.calls:
             message = f"The run made more than {self._limits.calls:,} tool calls."
             self.stop(GuestFailure(kind="calls", message=message, line=self.line(line)))
@@ -398,7 +409,8 @@ def _places(source: str, awaited: frozenset[int]) -> frozenset[tuple[int, int]]:
 class _Output:
     """What the guest printed, up to a limit."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_print: OnPrint | None) -> None:
+        self._on_print = on_print
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._parts: list[str] = []
         self._received = 0
@@ -409,7 +421,10 @@ class _Output:
         self._received += len(received)
         if self._received > self._limit:
             return False
-        self._parts.append(self._decoder.decode(received))
+        text = self._decoder.decode(received)
+        self._parts.append(text)
+        if self._on_print is not None:
+            self._on_print(text)
         return True
 
     @property

@@ -25,12 +25,10 @@ from typing import Any, Final
 
 from toolfold.errors import ValueRejected
 from toolfold.sandbox.cpython import calls, files, frames
-from toolfold.sandbox.cpython.bridge import Bridge
-from toolfold.sandbox.cpython.calls import PROGRAM, CallSites, HostFunctions
+from toolfold.sandbox.cpython.bridge import Bridge, GuestLoop, run
+from toolfold.sandbox.cpython.calls import PROGRAM, CallSites, HostFunctions, to_show
 from toolfold.sandbox.cpython.frames import write_json
 from toolfold.sandbox.cpython.hostfile import FileHost
-from toolfold.sandbox.cpython.loop import GuestLoop, run
-from toolfold.sandbox.cpython.plain import to_show
 from toolfold.sandbox.values import ValueBudget
 
 _HERE: Final = os.path.dirname(__file__)

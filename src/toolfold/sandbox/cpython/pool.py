@@ -117,7 +117,7 @@ class Zygote:
             "namespaces": level == "namespaces",
             "cpu_s": cpu_s,
         }
-        flags = ("-I", "-S", "-B", "-X", "utf8")
+        flags = ("-I", "-S", "-X", "utf8")
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603  # it is this very interpreter
                 [sys.executable, *flags, "-c", _BOOT, json.dumps(told)],

@@ -22,9 +22,8 @@ from toolfold.config.settings import Limits
 from toolfold.errors import RunCrashed, RunError, StateLost, ToolfoldError
 from toolfold.sandbox.cpython import frames
 from toolfold.sandbox.cpython.conversation import GuestConversation, HostOffer
-from toolfold.sandbox.cpython.file_requests import FileService
 from toolfold.sandbox.cpython.kernel import missing_walls
-from toolfold.sandbox.cpython.link import GuestLink
+from toolfold.sandbox.cpython.link import FileService, GuestLink
 from toolfold.sandbox.cpython.pool import (
     Guest,
     GuestPool,
@@ -41,6 +40,7 @@ from toolfold.sandbox.failures import (
     guest_exception,
     out_of_time,
 )
+from toolfold.sandbox.files import Places
 from toolfold.sandbox.sandbox import (
     FRESH,
     GuestFailure,
@@ -70,7 +70,8 @@ class CPythonSandbox:
         levels: tuple[Level, ...] = LEVELS,
     ) -> None:
         self._limits = limits
-        self._places = anyio.Semaphore(workers)
+        self._places = Places(workers)
+        self._missing_walls = missing_walls()
         self._pool = GuestPool(levels, ready=ready, cpu_s=cpu_allowance_s(limits.guest_time_s))
 
     def within(self, limits: Limits) -> "CPythonSandbox":
@@ -82,7 +83,7 @@ class CPythonSandbox:
     @property
     def fault(self) -> str | None:
         """Say why guest code cannot run here; None if it can, as far as is known."""
-        return missing_walls() or self._pool.fault
+        return self._missing_walls or self._pool.fault
 
     @property
     def packages(self) -> frozenset[str]:
@@ -129,9 +130,9 @@ class CPythonSandbox:
             RunCrashed: The walls cannot be raised here.
             StateLost: The process with the state is gone.
         """
-        async with self._places:
+        async with self._places.held(session_start.caller, is_remote=session_start.is_remote):
             file_service = FileService(files) if files else None
-            offer = HostOffer(modules, names, file_service)
+            offer = HostOffer(modules, names, file_service, session_start.on_print)
             if session_start.state is None:
                 session = CPythonSession(await self._guest(), self._limits, offer)
             else:
@@ -161,6 +162,7 @@ class CPythonSession:
         self._link = GuestLink(guest, value_bytes=limits.value_bytes)
         self._link.send(frames.write_message(frames.OPEN, self._opening()))
         self._programs = 0
+        self._conversation: GuestConversation | None = None
         self._is_over = False
         self.is_parked = False
         """Whether it waits for a later session, which goes on with it."""
@@ -200,6 +202,7 @@ class CPythonSession:
             conversation = GuestConversation(
                 self.guest, self._link, self._limits, self._offer, dispatcher.post
             )
+            self._conversation = conversation
             offered = (list(self._offer.modules), list(self._offer.names))
             conversation.begin(self._programs, program.source, program.awaited, offered)
             self._programs += 1
@@ -228,6 +231,10 @@ class CPythonSession:
         """Finish files; see `Session.settle`."""
         if self._offer.file_service is not None and self._offer.file_service.is_writing:
             await anyio.to_thread.run_sync(self._offer.file_service.finish)
+
+    def printed(self) -> str:
+        """Return what its program has printed so far; see `Session.printed`."""
+        return self._conversation.printed if self._conversation else ""
 
     async def leave(self) -> "CPythonSession | None":
         """Let the process wait, standing still, and return it; see `Session.leave`."""

@@ -70,6 +70,7 @@ def _prepare(told: dict[str, Any]) -> "_Spawner":
     walls = Walls(place, namespaces=told["namespaces"])
     _import_all(place, everything=not _others_can_read(place.library))
     packages.load()
+    sys.dont_write_bytecode = True  # what was imported so far is compiled once, not at every start
     os.environ.clear()
     size = _address_space()
     walls.prepare()

@@ -6,19 +6,24 @@ function watch() {
   const state = document.getElementById("live-state");
   const source = new EventSource("/ui/live");
   source.addEventListener("open", () => { state.textContent = "live"; });
-  source.addEventListener("changed", () => {
+  let isBehind = false;
+  const refresh = () => {
     // A question that is being answered must not change under the hand.
-    if (!document.querySelector("#live :focus-within, #live details[open]")) {
-      htmx.trigger(document.body, "changed");
-    }
-  });
+    isBehind = Boolean(document.querySelector("#live :focus-within, #live details[open]"));
+    state.textContent = isBehind ? "paused" : "live";
+    if (!isBehind) htmx.trigger(document.body, "changed");
+  };
+  const catchUp = () => setTimeout(() => { if (isBehind) refresh(); });
+  source.addEventListener("changed", refresh);
+  document.body.addEventListener("focusout", catchUp);
+  document.body.addEventListener("toggle", catchUp, true);
   source.addEventListener("error", () => { state.textContent = "not connected"; });
   window.addEventListener("pagehide", () => source.close());
 }
 
 function drawSavings() {
   const place = document.getElementById("curve");
-  const rows = [...document.querySelectorAll("#days tbody tr")];
+  const rows = [...document.querySelectorAll("#days tbody tr")].reverse(); // the newest comes first
   if (!place || rows.length === 0) return;
   const series = (name) => rows.map((row) => Number(row.dataset[name]));
   const days = rows.map((row) => Date.parse(row.dataset.day + "T12:00:00") / 1000);
@@ -31,7 +36,11 @@ function drawSavings() {
     height: 280,
     scales: { x: { range: () => [days[0] - 43200, days[days.length - 1] + 43200] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toISOString().slice(5, 10)) },
+      {
+        ...axis,
+        incrs: [1, 2, 7, 14, 28, 91, 182, 364].map((days) => days * 86400), // a day has one point
+        values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toISOString().slice(5, 10)),
+      },
       { ...axis, size: 80, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en")) },
     ],
     series: [
@@ -44,5 +53,24 @@ function drawSavings() {
   window.addEventListener("resize", () => plot.setSize({ width: place.clientWidth, height: 280 }));
 }
 
+// What scrolls sideways on a narrow screen must be reached by keyboard, too.
+function reachScrollable() {
+  for (const part of document.querySelectorAll("table, section, figure, #live")) {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+  }
+}
+
+// On a narrow screen the names of the pages scroll: show which one this is.
+function showPage() {
+  const nav = document.querySelector("header nav");
+  const here = nav && nav.querySelector("[aria-current]");
+  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+}
+
+if (document.querySelector("[data-reload]")) setTimeout(() => location.reload(), 1000);
+showPage();
 watch();
 drawSavings();
+reachScrollable();
+window.addEventListener("resize", reachScrollable);
+document.body.addEventListener("htmx:afterSwap", reachScrollable);

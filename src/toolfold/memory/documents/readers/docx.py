@@ -7,7 +7,7 @@ from typing import Final
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
-from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
+from toolfold.memory.documents.kinds import Blocks, DocumentContent, Unreadable
 
 # A page of text takes some 50 kB of XML.
 MAX_PART_BYTES: Final = 128 * 1024 * 1024

@@ -4,8 +4,7 @@ import re
 from html.parser import HTMLParser
 from typing import Final
 
-from toolfold.memory.documents.blocks import Blocks, DocumentContent
-from toolfold.memory.documents.kinds import decoded
+from toolfold.memory.documents.kinds import Blocks, DocumentContent, decoded
 
 _SILENT: Final = {"script", "style", "template", "noscript", "svg", "head", "select"}
 _INLINE: Final = {

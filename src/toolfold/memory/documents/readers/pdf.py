@@ -6,7 +6,8 @@ from typing import Final
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
-from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
+from toolfold.errors import count
+from toolfold.memory.documents.kinds import Blocks, DocumentContent, Unreadable
 
 MAX_PAGES: Final = 20_000
 _MAX_HEADINGS: Final = 20_000
@@ -37,13 +38,15 @@ def read_pdf(content: bytes) -> DocumentContent:
 def _read(document: "pdfium.PdfDocument") -> DocumentContent:
     pages = len(document)
     if pages > MAX_PAGES:
-        raise Unreadable(f"It has {pages:,} pages, and {MAX_PAGES:,} are the most. Split it.")
+        raise Unreadable(
+            f"It has {count(pages, 'page')}, and {MAX_PAGES:,} are the most. Split it."
+        )
     outline = _outline(document)
     blocks = Blocks()
     for number in range(pages):
         _add_page(blocks, _page_text(document, number), outline.get(number, []), number + 1)
     if not any(not block.level for block in blocks.found):
-        raise Unreadable(f"No text is on its {pages} pages: they may be pictures of text.")
+        raise Unreadable(f"No text is on its {count(pages, 'page')}: they may be pictures of text.")
     title = document.get_metadata_value("Title")
     return DocumentContent(blocks.found, " ".join(str(title).split()), pages)
 

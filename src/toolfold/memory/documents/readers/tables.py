@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, Final
 
-from toolfold.memory.documents.blocks import Blocks, DocumentContent, Unreadable
-from toolfold.memory.documents.kinds import decoded
+from toolfold.memory.documents.kinds import Blocks, DocumentContent, Unreadable, decoded
 
 _SNIFFED_CHARS: Final = 16_384
 _MAX_FIELD_CHARS: Final = 1_000_000

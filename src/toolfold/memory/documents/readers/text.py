@@ -3,8 +3,7 @@
 import re
 from typing import Final
 
-from toolfold.memory.documents.blocks import MAX_HEADING_CHARS, Blocks, DocumentContent
-from toolfold.memory.documents.kinds import decoded
+from toolfold.memory.documents.kinds import MAX_HEADING_CHARS, Blocks, DocumentContent, decoded
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")

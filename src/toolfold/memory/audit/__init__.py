@@ -1,0 +1,1 @@
+"""Find what is wrong with notes, and propose what to do."""

@@ -1,0 +1,1 @@
+"""Keep memory in PostgreSQL: words in arrays, meaning in pgvector."""

@@ -1,0 +1,288 @@
+"""The tables of one store: in a SQLite file of its own, or in the PostgreSQL that replicas share.
+
+Statements are written once, in the SQL that both have in common, with `?` for values.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from toolfold.errors import StoreError
+from toolfold.storage.migrations import CopiedColumns, DatabaseSchema
+from toolfold.storage.sqlite_file import (
+    FileConnection,
+    Identity,
+    identity_of,
+    open_for_writing,
+    transaction,
+)
+
+_T = TypeVar("_T")
+
+
+class SqlCursor(Protocol):
+    """What a statement has found or done."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it has written."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, None after the last."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class SqlTransaction(Protocol):
+    """One transaction."""
+
+    def execute(self, sql: str, values: Sequence[object] = (), /) -> SqlCursor:
+        """Do one statement."""
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> object:
+        """Do one statement for each row of values."""
+
+    def stream(self, sql: str) -> Iterable[Any]:
+        """Give the rows of a statement without holding all of them."""
+
+    def go_on_after_highest(self, table: str, column: str) -> None:
+        """Have the numbers that the database gives go on after the highest that is there."""
+
+
+class Tables(Protocol):
+    """The tables of one store. Any thread may use them; so may other processes. It blocks.
+
+    Where rows are sealed, who shares the tables has the same key, or is refused.
+    """
+
+    def is_there(self) -> bool:
+        """Whether anything can have been written yet. It takes no time."""
+
+    def read(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        """Do `work`, which only reads, on the tables as they are at one moment.
+
+        Raises:
+            StoreError: They do not answer.
+        """
+
+    def write(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        """Do `work` wholly or not at all; nobody else writes to these tables meanwhile.
+
+        It may be done again from the start where the database asks for it.
+
+        Raises:
+            StoreError: The database does not take it; nothing has changed.
+        """
+
+    def close(self) -> None:
+        """Let go of connections; they are made again when they are needed."""
+
+
+class SqliteTables:
+    """Implements `Tables` in a file that is set aside where it is damaged."""
+
+    def __init__(self, path: Path, schema: DatabaseSchema, *, stays_open: bool = False) -> None:
+        """Where it does not stay open, each use opens and closes the file."""
+        self._path = path
+        self._schema = schema
+        self._stays_open = stays_open
+        self._turn = Lock()
+        self._connection: FileConnection | None = None
+        self._identity: Identity | None = None
+
+    def is_there(self) -> bool:
+        return self._path.exists()
+
+    def read(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        with self._opened() as connection, transaction(connection, "BEGIN"):
+            return work(connection)
+
+    def write(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        # SQLite skips the busy timeout when a read turns into a write.
+        with self._opened() as connection, transaction(connection, "BEGIN IMMEDIATE"):
+            return work(connection)
+
+    def close(self) -> None:
+        with self._turn:
+            self._let_go()
+
+    @contextmanager
+    def _opened(self) -> Iterator[FileConnection]:
+        """Give the connection to one at a time: another where the file is not what it was."""
+        with self._turn:
+            try:
+                if self._connection is None or identity_of(self._path) != self._identity:
+                    self._let_go()
+                    self._connection, self._identity = open_for_writing(self._path, self._schema)
+                yield self._connection
+            except sqlite3.Error as error:
+                self._let_go()
+                name = self._schema.name.capitalize()
+                raise StoreError(f"{name} {self._path}: {error}") from error
+            finally:
+                if not self._stays_open:
+                    self._let_go()
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def open_tables(
+    path: Path, schema: DatabaseSchema, database_url: str, *, stays_open: bool = False
+) -> Tables:
+    """Return the tables of a store: in that PostgreSQL, or in a file where there is none.
+
+    Raises:
+        StoreError: What speaks to PostgreSQL is not installed.
+    """
+    if not database_url:
+        return SqliteTables(path, schema, stays_open=stays_open)
+    with needing_driver():
+        from toolfold.storage.postgres import PostgresTables  # noqa: PLC0415  # an extra
+    return PostgresTables(database_url, schema, path.with_name(schema.key) if schema.key else None)
+
+
+@contextmanager
+def keeping_connections(database_url: str) -> Iterator[None]:
+    """Have all stores in that PostgreSQL, if any, share connections for the length of a context.
+
+    It need not answer, and nothing may be installed that speaks to it: who uses it is told.
+    """
+    if not database_url:
+        yield
+        return
+    try:
+        from toolfold.storage import postgres  # noqa: PLC0415  # an extra
+    except ImportError:
+        yield
+    else:
+        with postgres.keeping_connections(database_url):
+            yield
+
+
+@contextmanager
+def needing_driver() -> Iterator[None]:
+    """Say what to install where the body imports what is not there.
+
+    Raises:
+        StoreError: It is not.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise StoreError(
+            "`database_url` names a PostgreSQL, and what speaks to it is not installed: "
+            "`pip install 'toolfold[postgres]'`."
+        ) from error
+
+
+_ROWS_AT_ONCE: Final = 500
+
+Row = tuple[Any, ...]
+Change = Callable[[Row], Row]
+
+
+class CopiedTable(NamedTuple):
+    """What was copied of one table, and what it comes to."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+def copy_store(
+    source: Tables,
+    target: Tables,
+    tables: Iterable[CopiedColumns],
+    progress: Callable[[str, int], None],
+) -> list[CopiedTable]:
+    """Put what is in some tables of `source` in the place of what is in those of `target`.
+
+    Where the source holds nothing, no file is made for it.
+
+    Raises:
+        StoreError: One does not answer, or the copy is not what was copied: nothing has changed.
+    """
+
+    def is_empty(ours: SqlTransaction) -> bool:
+        return not any(
+            ours.execute(f"SELECT 1 FROM {table.name} LIMIT 1").fetchone() for table in tables
+        )
+
+    if not source.is_there() or (not target.is_there() and source.read(is_empty)):
+        return []
+
+    def copied(ours: SqlTransaction, theirs: SqlTransaction) -> list[CopiedTable]:
+        for table in tables:
+            theirs.execute(f"DELETE FROM {table.name}")
+            progress(table.name, copy_rows(ours, theirs, table))
+        for table in tables:
+            theirs.go_on_after_highest(table.name, table.numbered)
+        return [compare(ours, theirs, table) for table in tables]
+
+    return source.read(lambda ours: target.write(lambda theirs: copied(ours, theirs)))
+
+
+def copy_rows(
+    source: SqlTransaction,
+    target: SqlTransaction,
+    table: CopiedColumns,
+    *,
+    plain: Change = tuple,
+    stored: Change = tuple,
+) -> int:
+    """Add all rows of a table; return how many.
+
+    `plain` brings a row to the form that both have, and `stored` to that of the target.
+    """
+    marks = ", ".join("?" * len(table.columns.split(", ")))
+    insert = f"INSERT INTO {table.name} ({table.columns}) VALUES ({marks})"
+    rows = map(stored, _rows(source, table, plain))
+    count = 0
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        target.executemany(insert, some)
+        count += len(some)
+    return count
+
+
+def compare(
+    source: SqlTransaction, target: SqlTransaction, table: CopiedColumns, *, plain: Change = tuple
+) -> CopiedTable:
+    """Return what a table comes to in both.
+
+    Raises:
+        StoreError: It is not the same.
+    """
+    here, there = (_summed(each, table, plain) for each in (source, target))
+    if here != there:
+        raise StoreError(
+            f"The copy of {table.name} is not what was copied ({there.rows} rows of {here.rows}). "
+            "Nothing was changed. Report this, please."
+        )
+    return there
+
+
+def _rows(connection: SqlTransaction, table: CopiedColumns, plain: Change) -> Iterator[Row]:
+    """Give the rows of a table in the same form and order, whichever database it is in."""
+    order = ", ".join(table.columns.split(", ")[: table.keys])
+    return map(
+        plain, connection.stream(f"SELECT {table.columns} FROM {table.name} ORDER BY {order}")
+    )
+
+
+def _summed(connection: SqlTransaction, table: CopiedColumns, plain: Change) -> CopiedTable:
+    digest, count = hashlib.sha256(), 0
+    for row in _rows(connection, table, plain):
+        digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        count += 1
+    return CopiedTable(table.name, count, digest.hexdigest())
