@@ -16,9 +16,11 @@ import httpx2
 import pytest
 from rest_door import LOCAL, door, listening
 from servers.authorization import serving
+from starlette.types import Message
 from support import MakeApp, Running, scripted, test_server
 
 from toolfold.app import App
+from toolfold.entrypoints.dashboard.live import ChangeStream
 from toolfold.entrypoints.dashboard.memory_pages import MEMORY_VIEWS
 from toolfold.entrypoints.dashboard.owner_pages import OWNER_VIEWS
 from toolfold.entrypoints.dashboard.pages import VIEWS
@@ -573,6 +575,38 @@ async def test_pages_that_watch_and_vanish_leave_nothing(running: MakeApp, home:
                 await anyio.aclose_forcefully(stream)
             while held()[0] > tasks or held()[1] > descriptors:
                 await anyio.sleep(0.05)
+
+
+async def test_a_page_is_told_of_what_happened_before_it_was_connected() -> None:
+    told = anyio.Event()
+
+    async def version() -> str:
+        return "a run began"
+
+    async def receive() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        if b"event: changed" in message.get("body", b""):
+            told.set()
+
+    async with anyio.create_task_group() as tasks:
+        stream = ChangeStream(version, shown="nothing runs")
+        tasks.start_soon(stream, {"type": "http"}, receive, send)
+        with anyio.fail_after(60):
+            await told.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def test_pages_say_which_version_they_show(opened: Any) -> None:
+    def version(text: str) -> str:
+        return re.findall(r'data-version="(\w+)"', text)[0]
+
+    async with opened() as browser:
+        first, same = version(await browser.see("/ui/")), version(await browser.see("/ui/runs"))
+        await browser.run("1 + 1")
+        assert first == same != version(await browser.see("/ui/"))
 
 
 async def test_keys_see_no_figures_about_everybody(opened: Any) -> None:

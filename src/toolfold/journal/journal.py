@@ -226,6 +226,10 @@ class Journal:
             return run.id in self._active
         return is_alive(run.process, run.began_at)
 
+    def under_way(self) -> dict[str, list[str]]:
+        """Return the runs of this process that have not ended, with the tools they wait for."""
+        return {run_id: self.calling(run_id) for run_id in list(self._active)}
+
     def calling(self, run_id: str) -> list[str]:
         """Return the tools that a run of this process waits for, in the order of the calls."""
         run = self._active.get(run_id)

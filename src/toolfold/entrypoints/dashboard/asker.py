@@ -20,6 +20,8 @@ class Asker:
     query: Mapping[str, str]
     form: Mapping[str, str]
     path: Mapping[str, str]
+    version: str = ""
+    """What the page shows; see `ChangeStream`."""
     chosen: Sequence[str] = ()
     """The hashes of the notes that are ticked in the form."""
 
@@ -30,7 +32,7 @@ class Asker:
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
         """Return the page that the template `name` makes of these values."""
-        return page(name, status, is_owner=self.is_owner, **values)
+        return page(name, status, is_owner=self.is_owner, version=self.version, **values)
 
     async def get(self, path: str, /, **arguments: Any) -> Any:
         """Return the answer to a GET; arguments that are None or empty are left out."""

@@ -41,9 +41,10 @@ _DIFF_LINES: Final = 400
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
-def page(name: str, status: int = 200, **values: Any) -> Response:
+def page(name: str, status: int = 200, *, version: str = "", **values: Any) -> Response:
     """Return the page that the template `name` makes of these values."""
-    text = _templates().get_template(f"{name}.html").render(now=time.time(), page=name, **values)
+    template = _templates().get_template(f"{name}.html")
+    text = template.render(now=time.time(), page=name, version=version, **values)
     return Response(text, status_code=status, headers=HEADERS, media_type="text/html")
 
 

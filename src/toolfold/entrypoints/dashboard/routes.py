@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2s
 from importlib.resources import files
 from typing import Final
 from urllib.parse import parse_qsl
@@ -73,7 +74,8 @@ def dashboard_routes(operations: Sequence[Operation], access: DashboardAccess) -
         if visit is None:
             return _closed()
         visit.release()  # a page may stay open while files change again and again
-        return ChangeStream(lambda: _version(visit.app))
+        shown = request.query_params.get("shown", "")
+        return ChangeStream(lambda: _version(visit.app), shown)
 
     async def go_to_pages(_request: Request) -> Response:
         return RedirectResponse(PREFIX, headers=HEADERS)
@@ -143,12 +145,13 @@ def _entered(session: str, request: Request) -> Response:
     return response
 
 
-async def _version(app: App) -> object:
-    """Return what differs once a run, an approval or a server is in another state."""
+async def _version(app: App) -> str:
+    """Return a digest that differs once a run, an approval or a server is in another state."""
     runs = await read_runs(app, lambda journal: journal.version())
     waiting = await anyio.to_thread.run_sync(approvals_of(app.config).pending)
     servers = [(each.name, each.state, each.fault) for each in app.shared.upstreams.upstreams]
-    return runs, [each.id for each in waiting], servers
+    state = (runs, app.shared.journal.under_way(), [each.id for each in waiting], servers)
+    return blake2s(repr(state).encode(), digest_size=12).hexdigest()
 
 
 def _static(name: str, media: str) -> Callable[[Request], Awaitable[Response]]:
@@ -185,6 +188,7 @@ class _Page:
             return _closed()
         ask = self._asker(visit, scope, body)
         try:
+            ask = replace(ask, version=await _version(visit.app))
             if _is_foreign(scope):
                 raise Denied(_FOREIGN)
             view = self._views.get(scope["method"]) or self._views["GET"]

@@ -4,17 +4,22 @@
 function watch() {
   if (!document.getElementById("live")) return;
   const state = document.getElementById("live-state");
-  const source = new EventSource("/ui/live");
-  source.addEventListener("open", () => { state.textContent = "live"; });
+  const source = new EventSource(`/ui/live?shown=${state.dataset.version}`);
   let isBehind = false;
-  const refresh = () => {
-    // A question that is being answered must not change under the hand.
-    isBehind = Boolean(document.querySelector("#live :focus-within, #live details[open]"));
-    state.textContent = isBehind ? "paused" : "live";
-    if (!isBehind) htmx.trigger(document.body, "changed");
+  // A question that is being answered must not change under the hand.
+  const isInUse = () => Boolean(document.querySelector("#live :focus-within, #live details[open]"));
+  const pause = (paused) => {
+    isBehind = paused;
+    state.textContent = paused ? "paused" : "live";
+    return paused;
   };
+  const refresh = () => { if (!pause(isInUse())) htmx.trigger(document.body, "changed"); };
   const catchUp = () => setTimeout(() => { if (isBehind) refresh(); });
+  source.addEventListener("open", () => pause(isBehind));
   source.addEventListener("changed", refresh);
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    if (pause(isInUse())) event.detail.shouldSwap = false;
+  });
   document.body.addEventListener("focusout", catchUp);
   document.body.addEventListener("toggle", catchUp, true);
   source.addEventListener("error", () => { state.textContent = "not connected"; });
