@@ -1,5 +1,6 @@
 """Benches say what is true, and cannot rot: each of what is here once ended in an exception."""
 
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,12 @@ import pytest
 from support import ROOT, node_server
 
 BENCH = ROOT / "bench"
-sys.path.append(str(BENCH))
+sys.path += [str(BENCH), str(ROOT / "scripts")]
 
 from cases import CASES  # noqa: E402
 from memory_sides import Side  # noqa: E402
 from pairing import Comparison, Spread, compare  # noqa: E402
+from profile_run import PHASES  # noqa: E402
 from report import reasons_against  # noqa: E402
 from targets import TARGETS  # noqa: E402
 
@@ -128,3 +130,8 @@ def test_every_bench_is_run_by_make() -> None:
     parts |= {"chains", "report", "stage", "targets"}
 
     assert {path.stem for path in BENCH.glob("*.py")} - parts == {*benches} - {"\\"}
+
+
+def test_every_phase_of_a_run_that_is_profiled_is_there() -> None:
+    for path in (path for paths in PHASES.values() for path in paths):
+        assert callable(pkgutil.resolve_name(f"toolfold.{path}")), path

@@ -63,7 +63,7 @@ from toolfold.execution.trust.guard import is_denied
 from toolfold.execution.trust.pinned_definitions import SCHEMA as DEFINITIONS_SCHEMA
 from toolfold.execution.trust.preapproval import Preapprovals, WaitingRuns
 from toolfold.execution.trust.privacy_border import PrivacyRules
-from toolfold.execution.upkeep import keep_within_bounds
+from toolfold.execution.upkeep import keep_collections_short, keep_within_bounds
 from toolfold.execution.verb_door import VerbDoors
 from toolfold.journal.journal import Journal, journal_of
 from toolfold.journal.runsdb import SCHEMA as JOURNAL_SCHEMA
@@ -257,6 +257,7 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
         background_runs.running(),
         in_background(partial(keep_expiring, approvals_of(config), journal)),
         in_background(partial(keep_within_bounds, config)),
+        in_background(keep_collections_short),
     ):
         with (
             closing(skill_store),

@@ -1,5 +1,6 @@
 """Growth is bounded: logs while they are written, caches, sessions that nobody uses."""
 
+import gc
 import json
 import os
 import re
@@ -8,13 +9,20 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 from support import ROOT, MakeApp, MakeConfig, python
 
 from toolfold.catalog.listing import ListingCache
 from toolfold.config.config import Config
 from toolfold.execution.sessions.folder import SessionFolder
-from toolfold.execution.upkeep import KINDS, kind_of, rotate_logs, sweep_all
+from toolfold.execution.upkeep import (
+    KINDS,
+    keep_collections_short,
+    kind_of,
+    rotate_logs,
+    sweep_all,
+)
 from toolfold.storage.files import rotate_log
 
 DAY_S = 86_400.0
@@ -211,3 +219,15 @@ def test_months_of_work_leave_every_directory_flat(make_config: MakeConfig, days
     for root, (files, size) in sizes(config).items():
         assert files <= before[root][0] * 1.05, root
         assert size <= before[root][1] * 1.05, root
+
+
+async def test_what_lives_long_is_set_aside_only_while_the_process_serves() -> None:
+    gc.unfreeze()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep_collections_short, (0.0,))
+        with anyio.fail_after(60):
+            while not gc.get_freeze_count():  # noqa: ASYNC110
+                await anyio.sleep(0)
+        tasks.cancel_scope.cancel()
+
+    assert gc.get_freeze_count() == 0

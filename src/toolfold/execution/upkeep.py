@@ -1,7 +1,8 @@
-"""Everything on the disk that grows, and what keeps it within bounds."""
+"""Everything that grows, on the disk and in memory, and what keeps it within bounds."""
 
+import gc
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ from toolfold.storage.files import DAY_S, FileKind, rotate_log, sweep, sweep_lef
 _FIRST_S: Final = 5.0
 _LOGS_S: Final = 10.0
 _SWEEP_S: Final = 3_600.0
+_WARM_S: Final = (1.0, 30.0)  # after the imports, and once servers have listed their tools
 _UNUSED_DAYS: Final = 90.0
 
 KINDS: Final = (
@@ -96,6 +98,24 @@ async def keep_within_bounds(config: Config) -> None:
             swept_at = anyio.current_time()
             await anyio.to_thread.run_sync(sweep_all, config)
         await anyio.sleep(_LOGS_S)
+
+
+async def keep_collections_short(warm_s: Iterable[float] = _WARM_S) -> None:
+    """Set aside what lives as long as this process, in the memory of Python.
+
+    Each full collection would look through all of it, for as long as two hundred calls take.
+    """
+    try:
+        for seconds in warm_s:
+            await anyio.sleep(seconds)
+            gc.freeze()
+        while True:
+            await anyio.sleep(_SWEEP_S)
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+    finally:
+        gc.unfreeze()
 
 
 def rotate_logs(directory: Path) -> None:
