@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from support import ROOT, MakeApp, MakeConfig, python
 
@@ -226,8 +227,8 @@ async def test_what_lives_long_is_set_aside_only_while_the_process_serves() -> N
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(keep_collections_short, (0.0,))
         with anyio.fail_after(60):
-            while not gc.get_freeze_count():  # noqa: ASYNC110
-                await anyio.sleep(0)
+            while not gc.get_freeze_count():
+                await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
 
     assert gc.get_freeze_count() == 0
