@@ -8,6 +8,7 @@ from contextlib import (
     asynccontextmanager,
     closing,
     contextmanager,
+    nullcontext,
     suppress,
 )
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ from toolfold.config.config import Config, environment
 from toolfold.config.servers import ServerConfig
 from toolfold.config.settings import Limits, MemorySettings
 from toolfold.embedding import BuiltinEmbedder, Embedder
-from toolfold.errors import RunCrashed
+from toolfold.errors import ConfigError, RunCrashed
 from toolfold.execution.access import Reach
 from toolfold.execution.background import BackgroundRuns
 from toolfold.execution.border import Border, TrustServices
@@ -120,6 +121,7 @@ from toolfold.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from toolfold.memory.postgres.connection import PostgresMemory
     from toolfold.memory.postgres.store import PostgresStore
+    from toolfold.telemetry import Telemetry
 
 _PATIENCE_S: Final = 2.0
 """How long a first search may wait for the model; after that it goes by words."""
@@ -201,6 +203,8 @@ class SharedResources:
     skill_store: SkillStore
     vaults: Vaults
     verb_doors: VerbDoors
+    telemetry: "Telemetry | None" = None
+    """What traces runs; None where no collector is set."""
 
     @property
     def stores(self) -> "Stores":
@@ -237,7 +241,8 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
     monty = MontySandbox(settings.limits, workers=settings.workers)
     cpython = CPythonSandbox(settings.limits, workers=settings.workers)
     children = Children(config.directories.state)
-    maker = _UpstreamMaker(config, on_connected=children.note)
+    telemetry = _telemetry(config)
+    maker = _UpstreamMaker(config, on_connected=children.note, telemetry=telemetry)
     upstreams = UpstreamPool(maker.make)
     journal = journal_of(config)
     embedder = BuiltinEmbedder()
@@ -245,7 +250,10 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
     background_runs = BackgroundRuns()
     skill_store = skill_store_of(config)
     vaults = vaults_of(config)
+    if telemetry is not None:
+        journal.observers.append(telemetry)
     async with (
+        telemetry.running() if telemetry else nullcontext(),
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
         running_memories(config, embedder) as memories,
@@ -281,13 +289,39 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
                 skill_store=skill_store,
                 vaults=vaults,
                 verb_doors=verb_doors(Stores(memories, journal, vaults)),
+                telemetry=telemetry,
             )
+
+
+def _telemetry(config: Config) -> "Telemetry | None":
+    """Return what sends traces to the collector of the settings; None where there is none.
+
+    Raises:
+        ConfigError: What sends them is not installed.
+    """
+    if not config.settings.telemetry.endpoint:
+        return None
+    try:
+        from toolfold.telemetry import otlp_telemetry
+    except ImportError as error:
+        raise ConfigError(
+            "`telemetry.endpoint` names a collector, and what sends traces is not installed: "
+            "`pip install 'toolfold[otel]'`."
+        ) from error
+    return otlp_telemetry(config.settings.telemetry.endpoint)
 
 
 class _UpstreamMaker:
     """Makes upstreams of every kind, for all apps of a process."""
 
-    def __init__(self, config: Config, *, on_connected: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        on_connected: Callable[[], None],
+        telemetry: "Telemetry | None" = None,
+    ) -> None:
+        self._telemetry = telemetry
         directories, limits = config.directories, config.settings.limits
         self.secrets: Final = Secrets(SecretStore(directories.data), environment())
         self._settings = config.settings
@@ -305,6 +339,8 @@ class _UpstreamMaker:
         upstream = self._made(server, start, digest)
         upstream.on_connected = self._on_connected
         upstream.cover_words = masked
+        if self._telemetry is not None:
+            self._telemetry.trace(upstream)
         return upstream
 
     def _made(self, server: ServerConfig, start: ServerStart, digest: str) -> Upstream:

@@ -2,7 +2,8 @@
 
 The file holds a list of tools as `tools/list` has them; each also has `answers`, the results of
 its calls in turn, the last one again and again. A text stands for a result with that text; without
-answers a call returns its name and arguments as JSON. What is called is appended to `FILE.log`.
+answers a call returns its name and arguments as JSON, or the request's `_meta` if the tool has
+`tells_meta`. What is called is appended to `FILE.log`.
 """
 
 import json
@@ -39,7 +40,7 @@ def _answer(
         found: dict[str, Any] = {"protocolVersion": version, "serverInfo": info}
         return {"result": {**found, "capabilities": {"tools": {}}}}
     if method == "tools/list":
-        hidden = {"answers"}
+        hidden = {"answers", "tells_meta"}
         listed = [{k: v for k, v in tool.items() if k not in hidden} for tool in tools]
         return {"result": {"tools": [{"inputSchema": {"type": "object"}, **t} for t in listed]}}
     if method == "tools/call":
@@ -51,7 +52,7 @@ def _called(
     params: dict[str, Any], tools: list[dict[str, Any]], calls: Counter[str]
 ) -> dict[str, Any]:
     tool = next(each for each in tools if each["name"] == params["name"])
-    answers = tool.get("answers")
+    answers = [json.dumps(params.get("_meta"))] if "tells_meta" in tool else tool.get("answers")
     if not answers:
         answers = [json.dumps({"tool": params["name"], "arguments": params.get("arguments") or {}})]
     answer = answers[min(calls[tool["name"]], len(answers) - 1)]

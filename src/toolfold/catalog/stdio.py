@@ -241,7 +241,8 @@ class ProgramCalls:
             raise _closed()
         number, awaited = next(self._numbers), _AwaitedAnswer(hear)
         if hear is not None:
-            params = {**params, "_meta": {"progressToken": number}}
+            meta: Any = params.get("_meta") or {}
+            params = {**params, "_meta": {**meta, "progressToken": number}}
         message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
         self._waiting[number] = awaited
         try:

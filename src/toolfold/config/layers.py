@@ -255,6 +255,11 @@ def _take_database(value: object) -> str | None:
     return value if isinstance(value, str) and (is_url or not value) else None
 
 
+def _take_endpoint(value: object) -> str | None:
+    is_url = isinstance(value, str) and value.startswith(("http://", "https://"))
+    return value if isinstance(value, str) and (is_url or not value) else None
+
+
 def _take_text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
@@ -349,6 +354,8 @@ APPROVALS = SettingKind(
 SURFACE = SettingKind(
     '"code", "memory" or "graph"', _one_of("code", "memory", "graph"), _incomparable
 )
+LOGS = SettingKind('"text" or "json"', _one_of("text", "json"), _incomparable)
+ENDPOINT = SettingKind("an address that begins with http", _take_endpoint, _incomparable)
 OWN_TEXT = SettingKind("a text", _take_text, _incomparable)
 ZONE = SettingKind('the name of a time zone, such as "Europe/Zurich"', _take_zone, _incomparable)
 WEEKDAY = SettingKind('"monday" or "sunday"', _one_of("monday", "sunday"), _incomparable)

@@ -10,7 +10,9 @@ from toolfold.config.layers import (
     APPROVALS,
     COUNT,
     DATABASE,
+    ENDPOINT,
     HOURS,
+    LOGS,
     MODE,
     ON_FAILURE,
     OWN_AMOUNT,
@@ -238,6 +240,14 @@ class KeySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """What is sent to whoever watches: the table `[telemetry]`. A project has no say in it."""
+
+    endpoint: str = ""
+    """The OpenTelemetry collector that gets traces, by OTLP over HTTP; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` says. Each scalar can also come as `TOOLFOLD_<SECTION>_<KEY>`."""
 
@@ -287,6 +297,9 @@ class Settings:
     database_url: str = field(default="", repr=False)
     """The PostgreSQL that memory is kept in, with its password; empty for a file of SQLite."""
 
+    log_format: str = "text"
+    """How the daemon and `toolfold serve` write their log: lines of `text`, or of `json`."""
+
     journal_days: int = 30
     """How long runs stay in the journal."""
 
@@ -324,6 +337,8 @@ class Settings:
     audit: AuditSettings = field(default_factory=AuditSettings)
 
     keys: KeySettings = field(default_factory=KeySettings)
+
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     servers: Mapping[str, ServerOptions] = field(default_factory=dict)
     """By server name, the tables `[servers.NAME]`."""
@@ -364,6 +379,7 @@ def settings_schema() -> SettingsSchema:
         ("session_days",): Setting(COUNT, settings.session_days),
         ("parked_sessions",): Setting(COUNT, settings.parked_sessions),
         ("parked_s",): Setting(AMOUNT, settings.parked_s),
+        ("log_format",): Setting(LOGS, settings.log_format),
         ("database_url",): Setting(DATABASE, settings.database_url),
         ("host",): Setting(ADDRESS, settings.host),
         ("port",): Setting(PORT, settings.port),
@@ -399,8 +415,9 @@ def settings_schema() -> SettingsSchema:
         ("keys", each.name): Setting(COUNT, getattr(settings.keys, each.name))
         for each in fields(settings.keys)
     }
+    telemetry = {("telemetry", "endpoint"): Setting(ENDPOINT, settings.telemetry.endpoint)}
     return SettingsSchema(
-        settings=numbers | surface | memory | hooks | privacy | audit | keys,
+        settings=numbers | surface | memory | hooks | privacy | audit | keys | telemetry,
         server_options={
             name: Setting(kind, getattr(options, name)) for name, kind in kinds.items()
         },
@@ -427,6 +444,7 @@ def settings_of(values: Values) -> Settings:
         privacy=PrivacySettings(**tables.get("privacy", {})),
         audit=AuditSettings(**tables.get("audit", {})),
         keys=KeySettings(**tables.get("keys", {})),
+        telemetry=TelemetrySettings(**tables.get("telemetry", {})),
         servers={name: ServerOptions(**options) for name, options in servers.items()},
         **scalars,
     )

@@ -20,6 +20,7 @@ from toolfold.config.config import Config
 from toolfold.config.processes import is_alive, own_identity
 from toolfold.errors import NotFound, StoreError, count
 from toolfold.journal.decisions import DECIDE, DecisionEvent
+from toolfold.journal.observers import BegunRun, JournalObserver
 from toolfold.journal.replay import Recorded, read_recorded
 from toolfold.journal.rows import (
     Gap,
@@ -96,6 +97,7 @@ class Journal:
         self._ledger_writer = LedgerWriter(path)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
         self._active: dict[str, JournaledRun] = {}
+        self.observers: list[JournalObserver] = []
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -192,7 +194,15 @@ class Journal:
             self._ledger_writer.count(place, own_number, "written", code_text(code))
         writer = RunWriter(place, self._rows, self._ledger_writer)
         ended = partial(self._active.pop, run_id, None)
-        run = JournaledRun(run_id, writer, soon=self._soon, clock=self._clock, on_end=ended)
+        begun = BegunRun(run_id, kind, origin)
+        run = JournaledRun(
+            run_id,
+            writer,
+            soon=self._soon,
+            clock=self._clock,
+            on_end=ended,
+            observers=[each.run(begun) for each in self.observers],
+        )
         self._active[run_id] = run
         run.write_soon()
         return run

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Token
 from types import TracebackType
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import anyio
 from toolfold.catalog.tool import DefinitionText
 from toolfold.errors import ToolfoldError, UpstreamTimedOut
 from toolfold.journal.decisions import DECIDE, REVEAL, DecisionEvent, RevealEvent
+from toolfold.journal.observers import RUN_ID, CallObserver, EndedCall, RunObserver
 from toolfold.journal.replay import has_tuples, pack
 from toolfold.journal.rows import END, OfferedTools, RunWriter, own_number
 from toolfold.journal.runs import CALLS_BITS, RESUMABLE, CallOutcome, answer_text, tool_text
@@ -88,8 +90,11 @@ class JournaledRun:
         soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float],
         on_end: Callable[[], object] = lambda: None,
+        observers: Sequence[RunObserver] = (),
     ) -> None:
         self.id = run_id
+        self.observers = observers
+        self._outer_run: Token[str] | None = None
         self._on_end = on_end
         self._writer = writer
         self._soon = soon
@@ -113,6 +118,7 @@ class JournaledRun:
 
     def __enter__(self) -> "JournaledRun":
         """Begin nothing: the beginning is written already."""
+        self._outer_run = RUN_ID.set(self.id)
         return self
 
     def __exit__(
@@ -126,6 +132,8 @@ class JournaledRun:
             is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
             reply = "" if is_cancelled else f"{type(error).__name__}: {error}"
             self.end(failure="cancelled" if is_cancelled else "crash", reply=reply)
+        if self._outer_run is not None:
+            RUN_ID.reset(self._outer_run)
 
     def call(self, tool: str, arguments: JsonObject) -> "JournaledCall":
         """Return a context for one call of a tool, which is written as the context ends."""
@@ -192,6 +200,9 @@ class JournaledRun:
     def end(self, *, failure: str | None, reply: str) -> None:
         """Write how the run ended: the kind of failure if there was one, and what was replied."""
         self._on_end()
+        observers, self.observers = self.observers, ()
+        for each in observers:
+            each.end(failure)
         self._hold_calls()
         for allowed in self._allowed.values():
             self._hold_decided(*allowed)
@@ -259,9 +270,9 @@ class JournaledRun:
 class JournaledCall:
     """One call as it happens. Set `arguments` to what is sent, and `answer` to what comes back."""
 
-    __slots__ = ("_arguments_text", "_began", "_duration_s", "_error", "_outcome", "_raised",
-                 "_run", "_started_at", "answer", "arguments", "cut", "is_reading", "is_replayed",
-                 "position", "tool")  # fmt: skip
+    __slots__ = ("_arguments_text", "_began", "_duration_s", "_error", "_observers", "_outcome",
+                 "_raised", "_run", "_started_at", "answer", "arguments", "cut", "is_reading",
+                 "is_replayed", "position", "tool")  # fmt: skip
 
     def __init__(
         self,
@@ -285,6 +296,7 @@ class JournaledCall:
         self._run = run
         self._arguments_text = ""
         self._raised = ""
+        self._observers: Sequence[CallObserver] = ()
         self._outcome: CallOutcome = "ok"
         self._error: str | None = None
         self._began = time.perf_counter()
@@ -292,6 +304,8 @@ class JournaledCall:
 
     def __enter__(self) -> "JournaledCall":
         """Begin nothing: the clock runs already."""
+        if self._run.observers:
+            self._observers = [e.call(self.tool, self.position) for e in self._run.observers]
         return self
 
     def __exit__(
@@ -310,6 +324,11 @@ class JournaledCall:
             self._raised = error.code if isinstance(error, ToolfoldError) else ""
         if not self.is_replayed:
             self._run.add(self)
+        for each in reversed(self._observers):
+            each.end(self._ended())
+
+    def _ended(self) -> EndedCall:
+        return EndedCall(self.tool, self._outcome, self._raised, self._duration_s, self.is_replayed)
 
     def send(self) -> bool:
         """Write down that it is about to be made, and all before; tell whether that is on disk."""

@@ -28,6 +28,7 @@ from toolfold.entrypoints.daemon.reload import ConfigWatch, FileWatch, Following
 from toolfold.entrypoints.http.app import needs_key, serve_http
 from toolfold.entrypoints.http.stack import find_address
 from toolfold.entrypoints.http.tenants import HTTP_CLIENT
+from toolfold.entrypoints.logs import use_format
 from toolfold.errors import ConfigError, ToolfoldError
 from toolfold.relay.daemon import DaemonHandle
 
@@ -63,6 +64,7 @@ async def _serve(
                 ending.set()
 
     async with running_shared(config) as shared, anyio.create_task_group() as tasks:
+        use_format(config.settings, shared.journal)
         tasks.start_soon(end_on_signal)
         lock = await anyio.to_thread.run_sync(_take_over, reach)
         if lock is not None:

@@ -23,6 +23,7 @@ from toolfold.entrypoints.daemon.app_pool import AppPool
 from toolfold.entrypoints.daemon.clients import ConnectedClients
 from toolfold.entrypoints.daemon.connections import ConnectionServer
 from toolfold.entrypoints.daemon.reload import GoodFiles
+from toolfold.entrypoints.logs import use_format
 from toolfold.relay.daemon import DaemonHandle
 from toolfold.storage.files import replace_file
 
@@ -175,6 +176,7 @@ def run_daemon(config: Config, handle: DaemonHandle, lock: int) -> None:
 async def _main(config: Config, handle: DaemonHandle, lock: int) -> None:
     _log.info("toolfold %s begins, process %d.", __version__, os.getpid())
     async with running_shared(config) as shared, anyio.create_task_group() as tasks:
+        use_format(config.settings, shared.journal)
         daemon = Daemon(config, shared, handle, lock)
         tasks.start_soon(_end_on_signal, daemon)
         tasks.start_soon(end_orphans, Children.directory(config.directories.state))

@@ -1,5 +1,6 @@
 """Everything that is served over HTTP: MCP at `/mcp`, and the REST API."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolfold.app import App, AppSource
 from toolfold.config.config import Config, environment
@@ -28,7 +29,7 @@ from toolfold.entrypoints.http.stack import (
 )
 from toolfold.entrypoints.http.tenants import Tenants
 from toolfold.entrypoints.rest.logins import ServerLogins
-from toolfold.entrypoints.rest.metrics import Metrics
+from toolfold.entrypoints.rest.metrics import REFUSED, Metrics
 from toolfold.entrypoints.rest.observe import Savings
 from toolfold.entrypoints.rest.operations import RestRequest
 from toolfold.entrypoints.rest.owner import Examine
@@ -111,59 +112,34 @@ def http_app(
     metrics, logins, savings = Metrics(), ServerLogins(), Savings()
     operations = rest_operations(metrics, logins, savings, examine)
     with source.using() as app:
-        config = app.config
-    settings, directories = config.settings, config.directories
+        config, telemetry = app.config, app.shared.telemetry
+        observers = app.shared.journal.observers
+    settings = config.settings
     tenants, keys = Tenants(source), Keys.of(config)
+    callers = Callers(
+        keys,
+        LocalToken(config.directories),
+        must_have_key=must_have_key,
+        per_minute=settings.keys.per_minute,
+    )
+    visits = _Visits(tenants, keys, callers, is_ending)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         async with tenants.running(), logins.running(), savings.running():
+            observers.append(metrics)
             yield
-
-    async def find_visit(scope: Scope) -> RestRequest:
-        caller: Caller = scope[CALLER]
-        held: ExitStack = scope[_HELD]
-        tenant = await tenants.of(caller)
-
-        async def app_of(key_id: str) -> App:
-            key = await anyio.to_thread.run_sync(keys.get, key_id)
-            tenant = await tenants.of(Caller(key_id, key.namespace))
-            return held.enter_context(tenant.source.using())
-
-        return RestRequest(
-            app=held.enter_context(tenant.source.using()),
-            key=caller.key,
-            is_known=caller.is_known,
-            has_token=caller.has_token,
-            app_of=app_of,
-            is_ending=is_ending,
-            release=held.close,
-        )
-
-    callers = Callers(
-        keys,
-        LocalToken(directories),
-        must_have_key=must_have_key,
-        per_minute=settings.keys.per_minute,
-    )
-
-    async def visit_as(scope: Scope, key: str) -> RestRequest | None:
-        if not key:
-            return replace(await find_visit(scope), has_token=True, is_known=True)
-        caller = await callers.holder(key)
-        return None if caller is None else await find_visit({**scope, CALLER: caller})
-
-    async def recognize(scope: Scope, secret: str) -> str | None:
-        caller = await callers.recognize_slowly(scope, secret)
-        return None if caller is None else caller.key
+            observers.remove(metrics)
 
     access = DashboardAccess(
-        sessions=browsers or BrowserSessions(), visit_as=visit_as, recognize=recognize
+        sessions=browsers or BrowserSessions(),
+        visit_as=visits.visit_as,
+        recognize=visits.recognize,
     )
     served = guarded_app(
         [
             Route("/mcp", _Mcp(tenants), methods=MCP_METHODS),
-            *rest_routes(operations, metrics, find_visit, time_s=settings.request_time_s),
+            *rest_routes(operations, metrics, visits.find, time_s=settings.request_time_s),
             *dashboard_routes(operations, access),
         ],
         lifespan=lifespan,
@@ -175,7 +151,57 @@ def http_app(
         callers=callers,
     )
     served.add_middleware(_Holding)
+    served.add_middleware(_Counted, metrics=metrics)
+    if telemetry is not None:
+        from toolfold.telemetry import JoinedTrace
+
+        served.add_middleware(JoinedTrace)
     return served
+
+
+class _Visits:
+    """Finds what serves a request, and for whom."""
+
+    def __init__(
+        self, tenants: Tenants, keys: Keys, callers: Callers, is_ending: Callable[[], bool]
+    ) -> None:
+        self._tenants = tenants
+        self._keys = keys
+        self._callers = callers
+        self._is_ending = is_ending
+
+    async def find(self, scope: Scope) -> RestRequest:
+        """Return what a request meets, for the caller that its scope names."""
+        caller: Caller = scope[CALLER]
+        held: ExitStack = scope[_HELD]
+        tenant = await self._tenants.of(caller)
+
+        async def app_of(key_id: str) -> App:
+            key = await anyio.to_thread.run_sync(self._keys.get, key_id)
+            tenant = await self._tenants.of(Caller(key_id, key.namespace))
+            return held.enter_context(tenant.source.using())
+
+        return RestRequest(
+            app=held.enter_context(tenant.source.using()),
+            key=caller.key,
+            is_known=caller.is_known,
+            has_token=caller.has_token,
+            app_of=app_of,
+            is_ending=self._is_ending,
+            release=held.close,
+        )
+
+    async def visit_as(self, scope: Scope, key: str) -> RestRequest | None:
+        """Return the same for a browser that has shown a key, or the token where that is empty."""
+        if not key:
+            return replace(await self.find(scope), has_token=True, is_known=True)
+        caller = await self._callers.holder(key)
+        return None if caller is None else await self.find({**scope, CALLER: caller})
+
+    async def recognize(self, scope: Scope, secret: str) -> str | None:
+        """Return the key that a secret is, empty for the token; None for neither."""
+        caller = await self._callers.recognize_slowly(scope, secret)
+        return None if caller is None else caller.key
 
 
 class _Holding:
@@ -188,6 +214,33 @@ class _Holding:
         with ExitStack() as held:
             scope[_HELD] = held
             await self._app(scope, receive, send)
+
+
+class _Counted:
+    """Counts requests to `/mcp` and refused ones; those to REST count at their routes."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 499
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            if CALLER not in scope or scope["path"] == "/mcp":
+                route = "/mcp" if CALLER in scope else REFUSED
+                taken_s = time.perf_counter() - began
+                self._metrics.note(scope["method"], route, status, taken_s)
 
 
 class _Mcp:
