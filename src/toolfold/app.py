@@ -520,7 +520,8 @@ def verb_doors(stores: Stores) -> VerbDoors:
     """Return the doors by which the user's own scripts, hooks and commands reach memory."""
 
     def make(config: Config, namespace: str) -> tuple[Border, Reach]:
-        place = RequestContext(namespace, config.settings.memory)
+        formerly = config.former_notes if namespace == config.notes_namespace else ""
+        place = RequestContext(namespace, config.settings.memory, formerly=formerly)
         return memory_border(config, stores, place)
 
     return VerbDoors(make)
@@ -547,7 +548,12 @@ def open_workspace(config: Config) -> Workspace:
 
 def guest_place(config: Config) -> RequestContext:
     """Return where what speaks for a model asks memory from."""
-    return RequestContext(config.namespace, config.settings.memory, is_guest=True)
+    return RequestContext(
+        config.notes_namespace,
+        config.settings.memory,
+        is_guest=True,
+        formerly=config.former_notes,
+    )
 
 
 @asynccontextmanager

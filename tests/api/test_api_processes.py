@@ -253,3 +253,22 @@ def test_pages_whose_daemon_died_end_with_an_error(
         list(pages)
     assert api.list().total == 2_000
     door.close()
+
+
+def test_every_checkout_of_a_repository_has_the_same_notes_and_those_from_before(
+    module_home: MemoryHome, way: str
+) -> None:
+    one, two = (module_home.directory(f"{way}-{name}") for name in ("one", "two"))
+    ask = "from toolfold import api; print(sorted(m.preview for m in api.list().memories))"
+    for place in (one, two):
+        store = f"from toolfold import api; api.store('from {place.name[-3:]}')"
+        assert module_home.script(way, store, cwd=place) == []
+    assert module_home.script(way, ask, cwd=one) == ["['from one']"]
+
+    address = f"example.org:ada/{way}.git"
+    for place in (one, two):
+        (place / ".git/config").write_text(f'[remote "origin"]\n\turl = git@{address}\n')
+        module_home.script(way, ask, cwd=place)
+
+    for place in (one, two):
+        assert module_home.script(way, ask, cwd=place) == ["['from one', 'from two']"]

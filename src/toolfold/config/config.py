@@ -30,6 +30,7 @@ from toolfold.config.paths import (
     project_server_file,
     workspace_place,
 )
+from toolfold.config.remotes import notes_name
 from toolfold.config.serverfile import ServerContext, ServerFile, outline_servers, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
 from toolfold.config.settings import Settings, settings_of, settings_schema
@@ -206,6 +207,9 @@ class Config:
     """The namespace whose keys this is for, to whom the user's own files are none of theirs; empty
     for the user."""
 
+    project_notes: str = ""
+    """What the notes of the project are called: after its git remote, else as its directory."""
+
     @property
     def is_tenant(self) -> bool:
         """Whether it is for who comes with a key."""
@@ -218,8 +222,18 @@ class Config:
 
     @property
     def namespace(self) -> str:
-        """Where notes that are stored here belong to."""
+        """What approvals, placeholders and sessions belong to: one directory, whatever git says."""
         return self.settings.memory.namespace or project_name(self.project)
+
+    @property
+    def notes_namespace(self) -> str:
+        """Where notes that are stored here belong to: every checkout of a repository has one."""
+        return self.settings.memory.namespace or self.project_notes or project_name(self.project)
+
+    @property
+    def former_notes(self) -> str:
+        """The namespace of the directory, whose notes move in; "" if that is where they are."""
+        return "" if self.namespace == self.notes_namespace else self.namespace
 
 
 def load_config(
@@ -267,6 +281,7 @@ def load_config(
         settings=found_settings.settings,
         sources=(*found_settings.sources, *found.sources),
         origins=found_settings.origins,
+        project_notes=notes_name(project),
     )
 
 

@@ -79,7 +79,7 @@ class VerbDoors:
         ask: Elicitor | None = None,
     ) -> VerbDoor:
         """Let somebody in, to the namespace of a configuration unless another is named."""
-        known = self._border(config, namespace or config.namespace)
+        known = self._border(config, namespace or config.notes_namespace)
         return VerbDoor(border=known.border, reach=known.reach, origin=origin, door=door, ask=ask)
 
     def _border(self, config: Config, namespace: str) -> _KnownBorder:

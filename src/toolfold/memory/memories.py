@@ -31,6 +31,9 @@ class RequestContext(NamedTuple):
     is_guest: bool = False
     """Whether it speaks for a model: guest code reads only files that the user allows."""
 
+    formerly: str = ""
+    """The namespace that its notes were in before, if any; they move in with the first question."""
+
 
 _CHECKED: Final = RequestContext("health")
 """Nothing is kept there."""
@@ -114,7 +117,10 @@ class Memories:
         if context not in self._services:
             while len(self._services) >= _MAX_PLACES:
                 del self._services[next(iter(self._services))]
-            self._services[context] = make(context)
+            services = make(context)
+            if context.formerly:
+                await services.transfer.move_in(context.formerly)
+            self._services[context] = services
         return self._services[context]
 
     async def check(self) -> None:

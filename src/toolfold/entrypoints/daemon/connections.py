@@ -20,6 +20,7 @@ from mcp.server import Server
 from toolfold import __version__
 from toolfold.app import SharedResources
 from toolfold.config.config import CommandCaller, Config, deciding_files
+from toolfold.config.remotes import notes_file
 from toolfold.entrypoints.daemon.app_pool import AppPool, CurrentApp
 from toolfold.entrypoints.daemon.client_context import ClientContext
 from toolfold.entrypoints.daemon.clients import ConnectedClient, ConnectedClients, Wait
@@ -178,6 +179,8 @@ class ConnectionServer:
         self, config: Config, client: str, hello: dict[str, Any], load: Callable[[], Config]
     ) -> Following:
         files = deciding_files(config, Path(hello["cwd"]), hello["config"])
+        if config.project is not None:
+            files.append(notes_file(config.project))
 
         def tell() -> None:
             if hello["kind"] == "mcp":

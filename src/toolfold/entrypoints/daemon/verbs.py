@@ -60,7 +60,7 @@ class VerbServer:
         """Answer a request; of one that is answered in pages, what is said after the last."""
         if not request:
             raise BadInput("This cannot be read: it is nested too deep, or a number is too long.")
-        namespace = request.get("namespace") or self.config.namespace
+        namespace = request.get("namespace") or self.config.notes_namespace
         verb, arguments = request.get("verb", 0), request.get("arguments", {})
         kinds = ((namespace, str), (verb, str), (arguments, dict))
         if not all(isinstance(value, kind) for value, kind in kinds):

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any, Final
 
 from toolfold.errors import BadInput, NotFound
 from toolfold.memory.documents.models import Document
+from toolfold.memory.graph.inputs import read, written
 from toolfold.memory.models import Event, Note
 from toolfold.memory.sql.connection import SqlConnection, SqlDatabase
 from toolfold.memory.sql.documents import read_document, read_documents, write_document
+from toolfold.memory.sql.graph_rows import graph_id, read_all
+from toolfold.memory.sql.graph_writer import GraphWriter
 from toolfold.memory.sql.rows import namespace_id, read_note, read_versions
 from toolfold.memory.sql.writer import NoteWriter
 from toolfold.memory.store import NoteChange
@@ -58,6 +62,16 @@ class SqlArchive:
         except _Rehearsed as rehearsed:
             return rehearsed.taken
 
+    async def move(self, formerly: str, namespace: str, *, now: float) -> list[int]:
+        def is_kept(connection: SqlConnection) -> bool:
+            return any(find(connection, formerly) is not None for find in (namespace_id, graph_id))
+
+        def work(connection: SqlConnection) -> list[int]:
+            _move_graph(connection, formerly, namespace)
+            return _move_notes(connection, formerly, namespace, now)
+
+        return await self._database.write(work) if await self._database.read(is_kept) else []
+
 
 class _Rehearsed(Exception):
     """Ends a transaction of which nothing is to stay."""
@@ -67,15 +81,16 @@ class _Rehearsed(Exception):
 
 
 def _records(connection: SqlConnection, namespace: int | None) -> Iterator[ArchiveRecord]:
+    """Give all that is kept in a namespace, as `Archive.export` does."""
     numbers = connection.execute(
         "SELECT number, archived FROM notes WHERE namespace = ? ORDER BY number", (namespace,)
-    )
+    ).fetchall()  # more may be written meanwhile
     for number, archived in numbers:
         note, versions = read_note(connection, number), read_versions(connection, number)
         yield NoteRecord(note, tuple(map(_stage, versions)), is_archived=archived is not None)
         yield from (VersionRecord(_stage(note), version) for version in versions)
-    for row in connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)):
-        yield _event(row)
+    events = connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)).fetchall()
+    yield from map(_event, events)
     yield from read_documents(connection, namespace)
 
 
@@ -225,3 +240,37 @@ def _change(before: Note, other: Note) -> NoteChange:
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _move_notes(connection: SqlConnection, old: str, new: str, now: float) -> list[int]:
+    source = namespace_id(connection, old)
+    if source is None:
+        return []
+    if namespace_id(connection, new) is None:
+        connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (new, source))
+        return []
+    merger = _Merger(connection, NoteWriter(connection, new, now=now))
+    taken = [merger.take(record) for record in _records(connection, source)]
+    name = _free(old, lambda name: namespace_id(connection, name))
+    connection.execute("UPDATE namespaces SET name = ? WHERE id = ?", (name, source))
+    return [each.key for each in taken if each.key is not None]
+
+
+def _move_graph(connection: SqlConnection, old: str, new: str) -> None:
+    source = graph_id(connection, old)
+    if source is None:
+        return
+    name = new
+    if graph_id(connection, new) is not None:
+        graph, _ = read(written(read_all(connection, source)).split("\n"))
+        writer = GraphWriter(connection, new)
+        writer.merge(graph)
+        writer.finish()
+        name = _free(old, lambda name: graph_id(connection, name))
+    connection.execute("UPDATE graphs SET namespace = ? WHERE id = ?", (name, source))
+
+
+def _free(name: str, find: Callable[[str], int | None]) -> str:
+    """Return a name for what has been moved away."""
+    names = (f"{name} (moved {number})" for number in count(1))
+    return next(each for each in names if find(each) is None)

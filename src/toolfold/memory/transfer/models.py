@@ -48,6 +48,13 @@ class Archive(Protocol):
         by then, and comes before its present one. With `dry_run` nothing is kept in the end.
         """
 
+    async def move(self, formerly: str, namespace: str, *, now: float) -> list[int]:
+        """Have all of one namespace, with its graph, be in another; return notes without vectors.
+
+        Where both have something, it is merged as `merge` does, and the first one is kept under
+        another name.
+        """
+
 
 Format: TypeAlias = Literal["toolfold", "server-memory"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)

@@ -175,6 +175,11 @@ class Transfer:
             items.close()
         return taking.outcomes.result(source, dry_run=bool(dry_run))
 
+    async def move_in(self, formerly: str) -> None:
+        """Take over what is kept in another namespace, if anything is."""
+        keys = await self._archive.move(formerly, self._namespace, now=self._clock())
+        self._meaning.want(keys)
+
     async def _write(self, file: NewFile, format: Format) -> "Counter[str]":
         counts: Counter[str] = Counter()
         if format == "toolfold":
