@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from toolfold.config.layers import Pairs
@@ -23,13 +23,13 @@ _SERVERS = """\
   }
 }
 """
-_TABLES = {
+_ABOUT_TABLES = {
     "limits": "of one run",
-    "memory": "",
     "hooks": "of coding agents",
     "privacy": "what models need not see",
     "audit": "the journal of calls",
     "keys": "what each holder of an API key may ask for",
+    "telemetry": "traces of runs",
 }
 _EXAMPLES = {
     ("privacy", "mode"): 'or "on"',
@@ -62,11 +62,13 @@ def write_starters(folder: Path, files: Files) -> Iterator[tuple[Path, bool]]:
 
 def settings_text() -> str:
     """Return a `config.toml` that names every setting with its default, as a comment."""
-    settings = Settings()
-    top = [each.name for each in fields(settings) if each.name not in {*_TABLES, "servers"}]
-    lines = [_PREFACE, *(_line(name, getattr(settings, name)) for name in top)]
-    for name, about in _TABLES.items():
-        table = getattr(settings, name)
+    defaults = {each.name: getattr(Settings(), each.name) for each in fields(Settings)}
+    del defaults["servers"]
+    tables = {name: value for name, value in defaults.items() if is_dataclass(value)}
+    top = {name: value for name, value in defaults.items() if name not in tables}
+    lines = [_PREFACE, *(_line(name, value) for name, value in top.items())]
+    for name, table in tables.items():
+        about = _ABOUT_TABLES.get(name)
         lines += ["", f"# [{name}]" + (f"  # {about}" if about else "")]
         for each in fields(table):
             value = getattr(table, each.name)
