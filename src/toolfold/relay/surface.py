@@ -23,17 +23,14 @@ _EXAMPLES = 2
 _EXAMPLE_CHARS = 10
 
 _DESCRIPTION = """\
-Run Python in a sandbox. MCP servers are modules, their tools functions, already imported: \
-{servers}. \
-toolfold's own, no server's: {memory} (store, search, recall what must last), {graph}, \
-skills, tools.
-print(tools.describe({examples})) lists tools with signatures (x? is optional), \
-"{example}.TOOL" shows one; tools.search("open an issue") finds tools and skills.
-Call with keyword arguments, plain or awaited (asyncio.gather). Results are dicts, lists or text; \
-failures raise RuntimeError or, with some servers, are text. Do whole jobs in one run: loop and \
-filter in code. Only what you print and the last expression come back: keep it short; show(image) \
-returns an image. Variables last between runs, and files in /workspace; session names other \
-variables; dry_run only reads and lists other calls. No network or pip."""
+Run Python in a sandbox. MCP servers are imported modules: {servers}. \
+Ours, no servers: {memory} (store, search), {graph}, skills, tools.
+print(tools.describe({examples})) shows their functions, "{example}.NAME" one, \
+tools.search("open issue") finds some. Call them with keyword arguments, plain or awaited. \
+They return dicts, lists or text; failures raise RuntimeError or are text.
+Do whole jobs in one run: loop and filter. You see what you print and the last expression: \
+keep it short; show(image) shows one. Variables and files in /workspace last between runs; \
+session names other variables; dry_run only reads and lists other calls. No network."""
 
 
 def execute_code(
