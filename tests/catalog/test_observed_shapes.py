@@ -11,6 +11,7 @@ from toolfold.catalog import observed_shapes
 from toolfold.catalog.observed_shapes import (
     SHIPPED,
     ObservedShapes,
+    definition_digest,
     from_json,
     render,
     shape_of,
@@ -65,11 +66,37 @@ def test_a_tool_that_is_defined_as_a_recorded_one_is_known_before_its_first_call
 def test_what_the_package_carries_can_be_read() -> None:
     entries = json.loads(SHIPPED.read_text())
 
-    assert len(entries) > 20
+    assert len(entries) > 60
     for entry in entries.values():
-        rule = rule_from_json(entry["rule"])
-        assert rule.is_text or rule.values == 3
-        assert rule.is_text or render(from_json(entry["shape"])).startswith(("list[", "{"))
+        rule = rule_from_json(entry["rule"]) if "rule" in entry else OPEN
+        assert len(entry.get("example", "")) <= 111
+        assert rule != OPEN or "shape" in entry
+        if not rule.is_text and rule.unwraps is None:
+            assert render(from_json(entry["shape"])).startswith(("list[", "{"))
+
+
+async def test_a_recorded_text_is_shown_where_a_tool_is_defined_just_so(
+    running: MakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = {"is_text": True, "may_fail": False, "unwraps": None, "values": 0}
+    definitions = [
+        ("tree", "Show the tree.", text),
+        ("list", "List the files.", text),
+        ("rows", "", {**text, "is_text": False}),
+    ]
+    known = {
+        f"{name} {definition_digest(listed(name, said))}": {"rule": rule, "example": "[DIR] a\nb"}
+        for name, said, rule in definitions
+    }
+    monkeypatch.setattr(observed_shapes, "_shipped", lambda: known)
+    tools = [{"name": "tree", "description": "Show the tree."}, {"name": "list"}, {"name": "rows"}]
+    async with running({"box": scripted(tmp_path / "box.json", tools)}) as app:
+        shown = (await app.run("print(tools.describe('box'))")).text
+        stub = (await app.run("print(tools.describe('box.tree'))")).text
+
+    assert "tree() -> str like '[DIR] a\\nb'" in shown
+    assert shown.count(" like ") == 1  # `list` is defined in another way; rows are no texts
+    assert "answers like '[DIR] a\\nb'" in stub
 
 
 def test_only_the_keys_of_all_answers_are_stable() -> None:

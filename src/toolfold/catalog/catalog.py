@@ -229,7 +229,9 @@ class Catalog:
         """Return these tools of a module, a line each, below what they have in common."""
         module = self._known.spellings.get(module, module)
         lines = [
-            OverviewLine(tool, self._returns(tool) or short_result(tool), marks(tool))
+            OverviewLine(
+                tool, self._returns(tool) or short_result(tool), marks(tool), self._example(tool)
+            )
             for tool in tools
         ]
         upstream = self._upstreams.get(self._known.servers.get(module, ""))
@@ -251,6 +253,14 @@ class Catalog:
             notes.append(f"Python's own {module} works beside it under the same name")
         return notes
 
+    def _example(self, tool: Tool) -> str:
+        """Return a text that a tool answered, if its answers are texts and one was recorded."""
+        if tool.is_built_in:
+            return ""
+        shapes = self._upstreams[tool.server].shapes
+        is_text = tool.listed.output_schema is not None or shapes.rule(tool.listed).is_text
+        return shapes.example(tool.listed) if is_text else ""
+
     def _returns(self, tool: Tool) -> str | None:
         """Return what a tool is known to return beyond what is declared, as a plain type."""
         if tool.is_built_in:
@@ -271,6 +281,8 @@ class Catalog:
         notes = []
         if tool.listed.output_schema is None and seen and seen != self._stub_type(tool):
             notes.append(f"seen to return {seen}")
+        if example := self._example(tool):
+            notes.append(f"answers like {example!r}")
         if rule.may_fail:
             notes.append("may be an error text")
         return "; ".join(notes) or None

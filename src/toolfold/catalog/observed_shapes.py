@@ -197,6 +197,7 @@ class ObservedShapes:
         self._rules: dict[str, TextRule] = {}
         self._digests: dict[str, str] = {}
         self._checked: dict[str, ListedTool] = {}
+        self._examples: dict[str, str] = {}
         self._load()
         self._seen: Counter[str] = Counter()
         self._is_changed = False
@@ -205,6 +206,11 @@ class ObservedShapes:
         """Return the rule by which the texts of a tool are values."""
         self._forget_if_changed(tool)
         return self._rules.get(tool.name, OPEN)
+
+    def example(self, tool: ListedTool) -> str:
+        """Return the text that a tool defined just so answered to a recorded call; "" if none."""
+        self._forget_if_changed(tool)
+        return self._examples[tool.name]
 
     def settle(self, tool: ListedTool, rule: TextRule) -> None:
         """Keep the rule as it is after an answer."""
@@ -219,14 +225,16 @@ class ObservedShapes:
         if self._checked.get(tool.name) is tool:
             return
         self._checked[tool.name] = tool
-        digest = _digest(tool)
+        digest = definition_digest(tool)
         if self._digests.setdefault(tool.name, digest) != digest:
             self._digests[tool.name] = digest
             self._rules.pop(tool.name, None)
             self._shapes.pop(tool.name, None)
             self._is_changed = True
+        shipped = _shipped().get(f"{tool.name} {digest}", {})
+        self._examples[tool.name] = str(shipped.get("example", ""))
         if tool.name not in self._rules and tool.name not in self._shapes:
-            self._take(tool.name, _shipped().get(f"{tool.name} {digest}", {}))
+            self._take(tool.name, shipped)
 
     def _take(self, tool: str, entry: Mapping[str, Any]) -> None:
         if "shape" in entry:
@@ -310,7 +318,7 @@ def _shipped() -> Mapping[str, Mapping[str, Any]]:
     return entries
 
 
-def _digest(tool: ListedTool) -> str:
+def definition_digest(tool: ListedTool) -> str:
     """Return what changes with what a server says of a tool's answers."""
     text = f"{tool.description}\n{json.dumps(tool.output_schema, sort_keys=True)}"
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -52,6 +52,8 @@ class OverviewLine(NamedTuple):
     """What it returns, as a plain type; None if nobody knows."""
     marks: str = ""
     """What must be known before it is called."""
+    example: str = ""
+    """A text that it answered, if its answers are texts and one was recorded."""
 
 
 def overview(
@@ -69,9 +71,13 @@ def overview(
 def _line(each: OverviewLine, said: Mapping[str, str], tail: str, usual: str) -> str:
     tool = each.tool
     returns = each.returns if each.returns and len(each.returns) <= _MAX_RESULT_CHARS else None
-    if usual:
+    if each.example:
+        returns = f"{returns or 'str'} like {each.example!r}"
+    elif usual:
         returns = None if returns == usual else returns or "Any"
     call = short_call(tool, tool.function) + (f" -> {returns}" if returns else "") + each.marks
+    if each.example:  # which says more than a description
+        return call
     text = _first_clauses(_without_tail(said[tool.function].rstrip("."), tail))
     return f"{call}: {text}" if _says_more(text, tool, tail) else call
 
