@@ -6,10 +6,13 @@ same app, guard and settings as those of `toolfold serve`.
 
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import mcp_types as types
+from fixture_tasks import TASK_TOOLS, call_task_tool
 from fixture_tools import (
     PNG,
     TOOLS,
@@ -31,6 +34,12 @@ from mcp.shared.exceptions import MCPError
 
 from toolfold.entrypoints.http.guard import AccessControl
 from toolfold.entrypoints.http.stack import mcp_app, serve_asgi
+from toolfold.entrypoints.mcp.elicitation_broker import (
+    BrokeredRequest,
+    ElicitationBroker,
+    open_broker,
+)
+from toolfold.entrypoints.mcp.tasks import ServedTasks, TaskServer
 
 CONTEXT: Asked = {
     "user_context": elicit("What context should the prompt use?", form("context")),
@@ -45,15 +54,30 @@ PROMPTS = {
 
 
 async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+    schemas = {name: schema for name, (schema, _) in TOOLS.items()}
+    schemas |= {name: {"type": "object"} for name in TASK_TOOLS}
     return types.ListToolsResult(
         tools=[
             types.Tool(name=name, description=f"The suite's {name}.", input_schema=schema)
-            for name, (schema, _) in TOOLS.items()
+            for name, schema in schemas.items()
         ]
     )
 
 
-async def call_tool(context: Any, params: types.CallToolRequestParams) -> Result:
+async def no_task(context: Any, task_id: str) -> None:
+    return None
+
+
+tasks = ServedTasks(lambda context: "", no_task)
+
+
+async def call_tool(
+    context: Any, params: types.CallToolRequestParams
+) -> Result | dict[str, Any] | types.CallToolResult:
+    if params.name in TASK_TOOLS:
+        answer = await call_task_tool(context, params)
+        is_task = isinstance(answer, BrokeredRequest)
+        return await tasks.begin(context, answer) if is_task else answer
     if params.name not in TOOLS:
         raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}.")
     return await TOOLS[params.name][1](context, params)
@@ -132,12 +156,18 @@ async def accept(context: Any, params: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 
+@asynccontextmanager
+async def serving(_server: object) -> AsyncIterator[ElicitationBroker]:
+    async with open_broker(60) as broker:
+        yield broker
+
+
 def make_server() -> Server[Any]:
-    server: Server[Any] = Server(
+    server = TaskServer(
         "conformance",
         version="1.0",
+        lifespan=serving,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
@@ -149,6 +179,8 @@ def make_server() -> Server[Any]:
         on_completion=complete,
         on_set_logging_level=accept,
     )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+    tasks.serve(server, call_tool, tools=TASK_TOOLS)
     sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="conformance")
     server.middleware.append(sealed)
     return server

@@ -107,6 +107,11 @@ constant(
 )
 
 
+@tool({"name": {"type": "string"}}, required=["name"])
+async def greet(context: Any, params: types.CallToolRequestParams) -> Result:
+    return complete(text(f"Hello, {(params.arguments or {})['name']}!"))
+
+
 @tool()
 async def test_tool_with_progress(context: Any, params: Any) -> Result:
     for done in (0, 50, 100):

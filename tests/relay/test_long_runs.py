@@ -5,6 +5,7 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from relay.conftest import User
@@ -141,6 +142,37 @@ def test_a_job_of_thirty_minutes_costs_two_calls(user: User) -> None:
 @pytest.mark.timeout(2_400)
 def test_a_job_of_thirty_minutes_costs_two_calls_in_real_time(user: User) -> None:
     job_with_two_calls(user, seconds=1_800)
+
+
+def test_a_task_goes_on_where_its_daemon_was_killed(user: User) -> None:
+    """The client asks for it as before; no call that completed is made again."""
+    updates = user.home / "updates.jsonl"
+    user.settings("[limits]\nanswer_s = 1\n")
+    user.configure(records=test_server("records", updates, "60"))
+    client = user.connect()
+    tasks: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    declared = {"io.modelcontextprotocol/clientCapabilities": tasks}
+    slow = BATCH.replace("    progress", "    time.sleep(0.1)\n    progress")
+    answer = client.answer_to(client.begin(f"import time{slow}", **declared))
+    task_id = answer["result"]["taskId"]
+
+    def state() -> dict[str, Any]:
+        asked = {"taskId": task_id, "_meta": declared}
+        result: dict[str, Any] = client.ask("tasks/get", asked)["result"]
+        return result
+
+    assert state()["status"] == "working"
+    wait_until(lambda: updated(updates), "an update")
+    before = len(updated(updates))
+    kill(user.daemon())
+    assert state()["status"] == "working"
+    wait_until(lambda: state()["status"] == "completed", "the end of the task")
+
+    assert text_of({"result": state()["result"]}).startswith("60\nNote: This went on with run")
+    assert before < 60
+    assert sorted(updated(updates)) == sorted(set(updated(updates)))
+    assert len(updated(updates)) == 60
+    assert client.run("1") == "1"  # the client has asked for it: there is no more to tell
 
 
 def test_a_run_that_had_gone_on_when_the_daemon_was_killed_is_not_forgotten(user: User) -> None:

@@ -223,6 +223,11 @@ class BackgroundRuns:
         for text in texts:
             self._owed.setdefault(client, []).append(text)
 
+    def disown(self, client: str, run_id: str) -> None:
+        """Tell a client no more of a run that it asks for itself."""
+        if client in self._owed:
+            self._owed[client] = [text for text in self._owed[client] if run_id not in text]
+
     def news(self, client: str) -> list[str]:
         """Return what a client has not been told: what came of runs that went on without it.
 

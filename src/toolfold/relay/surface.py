@@ -66,6 +66,11 @@ def execute_code(
     }
 
 
+def as_listed(definition: "dict[str, Any]") -> "dict[str, Any]":
+    """Return `execute_code` with what is for clients alone: a run can be a task of theirs."""
+    return {**definition, "execution": {"taskSupport": "optional"}}
+
+
 def _own(servers: "Sequence[str]") -> "dict[str, str]":
     """Return what our modules are called beside servers of the same names."""
     return {name: f"toolfold.{name}" if name in servers else name for name in ("memory", "graph")}
@@ -107,13 +112,19 @@ def built_in_answers(
 ) -> "dict[str, Any]":
     """Return the first answers of a toolfold that knows its servers at most by their entries."""
     listings: dict[str, dict[str, Any]] = {
-        "tools/list": {"tools": [execute_code(servers, kinds)]},
+        "tools/list": {"tools": [as_listed(execute_code(servers, kinds))]},
         "prompts/list": {"prompts": []},
         "resources/list": {"resources": []},
         "resources/templates/list": {"resourceTemplates": []},
     }
     offered = ("tools", "prompts", "resources", "completions")
-    return _answers(version, listings, offered, announces=True)
+    answers = _answers(version, listings, offered, announces=True)
+    calls: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}}
+    answers["legacy"]["initialize"]["capabilities"]["tasks"] = calls
+    for name in MODERN_VERSIONS:
+        offers = answers[name]["server/discover"]["capabilities"]
+        offers["extensions"] = {"io.modelcontextprotocol/tasks": {}}
+    return answers
 
 
 def load_surface(name: str) -> "dict[str, Any]":

@@ -112,3 +112,17 @@ def ask_by_request(context: Any, user: object, ask_s: float) -> Elicitor:
         return read_reply(question, result)
 
     return Elicitor(user=user, put=ask)
+
+
+async def ask_within(context: Any, request: types.ElicitRequest, meta: dict[str, Any]) -> object:
+    """Ask a client of the older protocol while a request of its own waits; None if it refuses."""
+    known = request.params.meta or {}
+    params = request.params.model_copy(update={"meta": {**known, **meta}})
+    try:
+        return await context.session.send_request(
+            request.model_copy(update={"params": params}),
+            types.ElicitResult,
+            metadata=ServerMessageMetadata(related_request_id=context.request_id),
+        )
+    except (MCPError, ValidationError):
+        return None

@@ -7,10 +7,11 @@ answers and the handle goes on with it. Nothing is done twice.
 
 import hashlib
 import logging
+import math
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 import mcp_types as types
@@ -20,6 +21,7 @@ from mcp.server.request_state import authenticated_principal
 from toolfold.catalog.questions import Elicitor, Question, Reply, unanswerable
 from toolfold.entrypoints.mcp.elicitation import (
     ask_by_request,
+    ask_within,
     can_ask,
     expired,
     is_modern,
@@ -46,18 +48,39 @@ BrokeredWork = Callable[[Elicitor | None, OnRunProgress], Awaitable[ResultT]]
 """What a request asks for. It is given whom to ask, if anybody, and whom to tell of progress."""
 
 
+class TaskHandle(Protocol):
+    """What makes work a task of its client: when, and how it is known and ended then."""
+
+    after_s: float
+
+    async def named(self, work: "BrokeredRequest[Any]") -> str:
+        """Return the id of the task, once it can be found by that."""
+        ...
+
+    async def stop(self) -> None:
+        """End the work, also where it would outlast its client."""
+        ...
+
+
 class ElicitationBroker:
     """Attends to requests, and keeps what waits for the user in between."""
 
     def __init__(self, tasks: TaskGroup, *, ask_s: float) -> None:
         self._tasks = tasks
         self._ask_s = ask_s
-        self._talks: dict[str, _BrokeredRequest[Any]] = {}
+        self._talks: dict[str, BrokeredRequest[Any]] = {}
 
     async def attend(
-        self, context: Any, params: types.InputResponseRequestParams, work: BrokeredWork[ResultT]
-    ) -> ResultT | types.InputRequiredResult:
+        self,
+        context: Any,
+        params: types.InputResponseRequestParams,
+        work: BrokeredWork[ResultT],
+        *,
+        task: "TaskHandle | None" = None,
+    ) -> "ResultT | types.InputRequiredResult | BrokeredRequest[ResultT]":
         """Do what a request asks for, or go on with what it answers questions of.
+
+        Work that may be a `task` and is not over in time goes on, and is returned itself.
 
         Raises:
             NotFound: Nothing waits for these answers.
@@ -65,9 +88,8 @@ class ElicitationBroker:
         """
         if params.request_state is not None:
             brokered = self._resume(context, params)
-        elif is_modern(context) and can_ask(context):
-            brokered = _BrokeredRequest(context, params, self._user(context), self._ask_s)
-            self._tasks.start_soon(brokered.run, work)
+        elif task is not None or (is_modern(context) and can_ask(context)):
+            brokered = self.start(context, params, work, task=task)
         else:
             ask = None
             if can_ask(context):
@@ -76,6 +98,21 @@ class ElicitationBroker:
                 return await work(ask, progress.note)
         return await self._listen(context, brokered)
 
+    def start(
+        self,
+        context: Any,
+        params: types.RequestParams,
+        work: BrokeredWork[ResultT],
+        *,
+        task: "TaskHandle | None" = None,
+    ) -> "BrokeredRequest[ResultT]":
+        """Begin what a request asks for, and return it at once."""
+        user = self._user(context) if can_ask(context) else None
+        brokered: BrokeredRequest[ResultT] = BrokeredRequest(context, params, user, self._ask_s)
+        brokered.task = task
+        self._tasks.start_soon(brokered.run, work)
+        return brokered
+
     def _user(self, context: Any) -> object:
         """Return who is asked: over HTTP a desk serves many clients, and else one."""
         if context.request is None:
@@ -83,20 +120,22 @@ class ElicitationBroker:
         return context.request.headers.get("mcp-session-id") or object()
 
     async def _listen(
-        self, context: Any, brokered: "_BrokeredRequest[ResultT]"
-    ) -> ResultT | types.InputRequiredResult:
-        """Wait for the end, or for questions."""
+        self, context: Any, brokered: "BrokeredRequest[ResultT]"
+    ) -> "ResultT | types.InputRequiredResult | BrokeredRequest[ResultT]":
+        """Wait for the end, or for questions, but no longer than until it is a task."""
         async with ProgressReporter(context.session.report_progress) as progress:
             brokered.on_progress = progress.note
-            await brokered.news()
+            await brokered.news(math.inf if brokered.task is None else brokered.task.after_s)
             brokered.on_progress = _ignore
         if brokered.is_over:
             return brokered.result()
+        if not brokered.requests:
+            return brokered
         return types.InputRequiredResult(
             input_requests=dict(brokered.requests), request_state=self._keep(brokered)
         )
 
-    def _keep(self, brokered: "_BrokeredRequest[Any]") -> str:
+    def _keep(self, brokered: "BrokeredRequest[Any]") -> str:
         """Keep what waits under a handle that nobody can guess."""
         over = [handle for handle, each in self._talks.items() if each.is_over]
         for handle in over[: max(0, len(over) - _MAX_ENDED)]:
@@ -110,7 +149,7 @@ class ElicitationBroker:
 
     def _resume(
         self, context: Any, params: types.InputResponseRequestParams
-    ) -> "_BrokeredRequest[Any]":
+    ) -> "BrokeredRequest[Any]":
         """Take what waits for these answers; its handle is good for once."""
         handle = str(params.request_state)
         brokered = self._talks.get(handle)
@@ -129,15 +168,20 @@ async def open_broker(ask_s: float) -> AsyncIterator[ElicitationBroker]:
         tasks.cancel_scope.cancel()
 
 
-class _BrokeredRequest(Generic[ResultT]):
+class BrokeredRequest(Generic[ResultT]):
     """One piece of work that lasts over several requests of its client."""
 
     def __init__(
-        self, context: Any, params: types.InputResponseRequestParams, user: object, ask_s: float
+        self, context: Any, params: types.RequestParams, user: object | None, ask_s: float
     ) -> None:
+        """`user` is None where nobody can be asked."""
         self.origin = _origin(context, params)
         self._user = user
         self.on_progress: OnRunProgress = _ignore
+        self.task: TaskHandle | None = None
+        """By what it is known once it is a task; None where it cannot be one."""
+        self.latest_note = ""
+        """What the work said of its progress last."""
         self._context = context
         self._ask_s = ask_s
         self._open: dict[str, _OpenQuestion] = {}
@@ -152,8 +196,8 @@ class _BrokeredRequest(Generic[ResultT]):
         """Do the work. What it raises is raised by `result`."""
         try:
             with self._scope:
-                ask = Elicitor(user=self._user, put=self._ask)
-                self._outcome.append(await work(ask, lambda *progress: self.on_progress(*progress)))
+                ask = None if self._user is None else Elicitor(user=self._user, put=self._ask)
+                self._outcome.append(await work(ask, self._note))
         except ToolfoldError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001  # the loop of a background task
@@ -161,7 +205,15 @@ class _BrokeredRequest(Generic[ResultT]):
             self._error = error
         finally:
             self._over.set()
-            self._news.set()
+            self._tell()
+
+    def _note(self, done: float, total: float | None, note: str) -> None:
+        self.latest_note = note
+        self.on_progress(done, total, note)
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
 
     def cancel(self) -> None:
         """End the work."""
@@ -172,12 +224,21 @@ class _BrokeredRequest(Generic[ResultT]):
         """Whether there is a result, or an error in its place."""
         return self._over.is_set()
 
+    async def over(self) -> None:
+        """Wait for the end."""
+        await self._over.wait()
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why there is no result of work that is over; None where there is one."""
+        if self._error is None and not self._outcome:
+            return NotFound("The run was ended.")
+        return self._error
+
     def result(self) -> ResultT:
         """Return what came of the work, which is over."""
-        if self._error is not None:
-            raise self._error
-        if not self._outcome:
-            raise NotFound("The run was ended.")
+        if self.failure is not None:
+            raise self.failure
         return self._outcome[0]
 
     @property
@@ -185,12 +246,12 @@ class _BrokeredRequest(Generic[ResultT]):
         """What the user is asked now."""
         return {key: asked.request for key, asked in self._open.items()}
 
-    async def news(self) -> None:
-        """Wait for the end, or for questions. Cancelling ends the work."""
+    async def news(self, seconds: float) -> None:
+        """Wait for the end, or for questions, but no longer. Cancelling ends the work."""
         try:
-            while not self.is_over and not self._open:
-                await self._news.wait()
-                self._news = anyio.Event()
+            with anyio.move_on_after(seconds):
+                while not self.is_over and not self._open:
+                    await self._news.wait()
         except anyio.get_cancelled_exc_class():
             self.cancel()
             with anyio.CancelScope(shield=True):
@@ -203,6 +264,28 @@ class _BrokeredRequest(Generic[ResultT]):
         for key in [key for key in replies if key in self._open]:
             self._open.pop(key).answer(replies[key])
 
+    async def put_questions(self, context: Any, meta: dict[str, Any]) -> None:
+        """Wait for the end; ask the client meanwhile, by requests within its own."""
+        async with anyio.create_task_group() as tasks:
+            while not self.is_over:
+                for key, asked in self._open.items():
+                    if not asked.is_put:
+                        asked.is_put = True
+                        tasks.start_soon(self._put, context, key, asked, meta)
+                await self._news.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _put(
+        self, context: Any, key: str, asked: "_OpenQuestion", meta: dict[str, Any]
+    ) -> None:
+        try:
+            reply = await ask_within(context, asked.request, meta)
+        except anyio.get_cancelled_exc_class():
+            asked.is_put = False
+            raise
+        if self._open.pop(key, None) is not None:
+            asked.answer(reply)
+
     async def _ask(self, question: Question) -> Reply:
         if len(self._open) >= _MAX_QUESTIONS:
             raise unanswerable(question, f"{_MAX_QUESTIONS} questions wait for answers already")
@@ -210,7 +293,7 @@ class _BrokeredRequest(Generic[ResultT]):
         self._asked += 1
         key = f"question_{self._asked}"
         self._open[key] = asked
-        self._news.set()
+        self._tell()
         try:
             with anyio.move_on_after(self._ask_s):
                 return read_reply(question, await asked.reply())
@@ -224,6 +307,7 @@ class _OpenQuestion:
 
     def __init__(self, request: types.ElicitRequest) -> None:
         self.request = request
+        self.is_put = False
         self._answered = anyio.Event()
         self._reply: object = None
 
@@ -244,7 +328,7 @@ def client_name(context: Any) -> str:
     return str(client.client_info.name) if client else ""
 
 
-def _origin(context: Any, params: types.InputResponseRequestParams) -> tuple[object, ...]:
+def _origin(context: Any, params: types.RequestParams) -> tuple[object, ...]:
     """Say who asks for what: an answer must come from there, and be to the same request."""
     client = context.session.client_params
     asked = params.model_copy(

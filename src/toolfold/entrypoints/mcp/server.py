@@ -18,24 +18,23 @@ from toolfold import __version__
 from toolfold.app import App, AppSource
 from toolfold.catalog.questions import Elicitor
 from toolfold.catalog.tool import DefinitionText, Tool, definition, listing, self_contained
-from toolfold.entrypoints.mcp.elicitation_broker import ElicitationBroker, client_name, open_broker
+from toolfold.entrypoints.mcp.code_runs import CodeRuns, ToolAnswer, text_result
+from toolfold.entrypoints.mcp.elicitation_broker import (
+    BrokeredRequest,
+    ElicitationBroker,
+    client_name,
+    open_broker,
+)
 from toolfold.entrypoints.mcp.lines import serve_stdio
 from toolfold.entrypoints.mcp.list_changes import ListChanges, ListKind
 from toolfold.entrypoints.mcp.passthrough import PASSED_THROUGH, Passthrough
 from toolfold.entrypoints.mcp.resource_updates import Pulse, ResourceSubscriptions, Send
+from toolfold.entrypoints.mcp.tasks import ServedTasks, Task, TaskServer
 from toolfold.errors import NotFound, ToolfoldError
-from toolfold.execution import report
 from toolfold.execution.access import ForwardedCall
-from toolfold.execution.background import BackgroundRun
-from toolfold.execution.calls import OnRunProgress
-from toolfold.execution.report import RunReport
-from toolfold.execution.runtime import SessionRequest
-from toolfold.execution.service import RunOptions, RunRequest
-from toolfold.execution.trust.approval_form import waiting_text
-from toolfold.execution.trust.approvals import approvals_of
 from toolfold.journal.runs import Origin
 from toolfold.jsontypes import JsonObject
-from toolfold.relay.surface import execute_code
+from toolfold.relay.surface import as_listed, execute_code
 from toolfold.relay.wire import key_of
 from toolfold.sandbox.sandbox import GuestCall
 
@@ -58,7 +57,6 @@ _SEARCH_DEFINITION: Final = types.Tool(
 
 
 TOOL_USE: Final = "claudecode/toolUseId"
-_TAKEN: Final = frozenset({"code", "session", "dry_run"})
 
 
 class _Surface:
@@ -66,8 +64,8 @@ class _Surface:
 
     def __init__(self, app: App, client: str | Callable[[Any], str], session: str | None) -> None:
         self._app = app
-        self._session = session
         self._client = client
+        self._code_runs = CodeRuns(app, session)
         self._discovery = app.discovery
         self._settings = app.config.settings
         self._listing: tuple[Mapping[str, str], DefinitionText] | None = None
@@ -76,15 +74,13 @@ class _Surface:
         """Return what `tools/list` answers, in a stable order."""
         catalog = self._app.catalog
         definition = execute_code(sorted(catalog.servers), catalog.kinds)
-        tools = [types.Tool.model_validate(definition)]
+        tools = [types.Tool.model_validate(as_listed(definition))]
         if self._settings.search_tools:
             tools.append(_SEARCH_DEFINITION)
         pinned = await self._pinned()
         return tools + [_pinned_definition(name, tool) for name, tool in pinned.items()]
 
-    async def answer(
-        self, context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def answer(self, context: Any, params: types.CallToolRequestParams) -> ToolAnswer:
         """Answer one call, and bring along what came of runs that had gone on.
 
         Raises:
@@ -96,25 +92,29 @@ class _Surface:
             result.content.extend(types.TextContent(type="text", text=each) for each in news)
         return result
 
-    async def _answered(
-        self, context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _answered(self, context: Any, params: types.CallToolRequestParams) -> ToolAnswer:
         name, arguments = params.name, dict(params.arguments or {})
         broker: ElicitationBroker = context.lifespan_context
         if name == "execute_code":
             origin = replace(await self._origin(context), tool_use=_tool_use(context, params))
-            can_hold = _hears_of_progress(context)
-            execute = partial(self._execute, origin, arguments, can_hold)
-            return await broker.attend(context, params, execute)
+            return await self._code_runs.answer(context, params, origin)
         if name == "search_tools" and self._settings.search_tools:
             search = GuestCall("tools.search", (), arguments)
             found = await self._discovery.call(search, client=self.name_of(context))
-            return _text(str(found))
+            return text_result(str(found))
         pinned = await self._pinned()
         if name not in pinned:
             raise NotFound(f"There is no tool {name!r}; execute_code can call every tool.")
         call = partial(self._call_pinned, await self._origin(context), pinned[name], arguments)
         return await broker.attend(context, params, lambda ask, _progress: call(ask))
+
+    async def recover(self, context: Any, task_id: str) -> Task | None:
+        """Go on with a task of this client's that no connection holds.
+
+        Raises:
+            ToolfoldError: It cannot be looked for.
+        """
+        return await self._code_runs.recover(context, self.name_of(context), task_id)
 
     def name_of(self, context: Any) -> str:
         """Return under which name the journal knows the client."""
@@ -142,39 +142,6 @@ class _Surface:
             self._listing = servers, listing("toolfold", tools)
         return self._listing[1]
 
-    async def _execute(
-        self,
-        origin: Origin,
-        arguments: JsonObject,
-        can_hold: bool,
-        ask: Elicitor | None,
-        on_progress: OnRunProgress,
-    ) -> types.CallToolResult:
-        code, session = arguments.get("code"), arguments.get("session")
-        dry_run = arguments.get("dry_run", False)
-        is_odd = not isinstance(dry_run, bool) or bool(arguments.keys() - _TAKEN)
-        if not isinstance(code, str) or not _is_text(session) or is_odd:
-            return _text(
-                "execute_code takes `code`, the Python text to run, and if you like `session`, the "
-                "name of the variables to go on with, and `dry_run`, true or false.",
-                is_error=True,
-            )
-        wish = SessionRequest(str(session)) if session else SessionRequest(self._session, True)
-        options = RunOptions(
-            ask=ask,
-            on_progress=on_progress,
-            patience_s=self._settings.limits.answer_s,
-            can_hold=can_hold,
-        )
-        result = await self._app.runs.run(
-            RunRequest(
-                code=code, origin=origin, session=wish, dry_run=bool(dry_run), options=options
-            )
-        )
-        if isinstance(result, BackgroundRun):
-            return _text(await self._going_text(result))
-        return _reply(result)
-
     async def _call_pinned(
         self, origin: Origin, tool: Tool, arguments: JsonObject, ask: Elicitor | None
     ) -> types.CallToolResult:
@@ -194,18 +161,9 @@ class _Surface:
                 on_note=notes.append,
             )
         except ToolfoldError as error:
-            result = access.result or _text(str(error), is_error=True)
+            result = access.result or text_result(str(error), is_error=True)
         said = [types.TextContent(type="text", text=note) for note in notes]
         return result.model_copy(update={"content": [*result.content, *said]}) if said else result
-
-    async def _going_text(self, run: BackgroundRun) -> str:
-        """Say that a run goes on, or what it waits for."""
-        approvals = approvals_of(self._app.config)
-        approval = await anyio.to_thread.run_sync(approvals.latest_of, run.id)
-        if approval is not None and approval.state == "pending":
-            printed = run.printed[: self._settings.limits.reply_chars]
-            return f"{printed}{waiting_text(approval)}"
-        return report.background_text(run.id, self._settings.limits.answer_s)
 
     async def _pinned(self) -> dict[str, Tool]:
         """Return the pinned tools that exist, under names that every client takes."""
@@ -247,6 +205,7 @@ class _Views:
         self._session = session
         self._latest: _View | None = None
         self.changes = ListChanges(source, self._lists)
+        self.tasks = ServedTasks(self._name_of, self._recover)
         self.subscriptions = ResourceSubscriptions(self._follow, self.changes.bus)
 
     @contextmanager
@@ -269,15 +228,26 @@ class _Views:
         self.changes.note(context, "tools", tools)
         return types.ListToolsResult(tools=tools)
 
+    def _name_of(self, context: Any) -> str:
+        with self.current() as view:
+            return view.surface.name_of(context)
+
+    async def _recover(self, context: Any, task_id: str) -> Task | None:
+        with self.current() as view:
+            return await view.surface.recover(context, task_id)
+
     async def call_tool(
         self, context: Any, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer `tools/call`."""
+    ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
+        """Answer `tools/call`: with a task where the client has these and the run goes on."""
         with self.current() as view:
             try:
-                return await view.surface.answer(context, params)
+                answer = await view.surface.answer(context, params)
             except ToolfoldError as error:
-                return _text(str(error), is_error=True)
+                return text_result(str(error), is_error=True)
+        if isinstance(answer, BrokeredRequest):
+            return await self.tasks.begin(context, answer)
+        return answer
 
     def passed_through(self, name: str) -> Callable[[Any, Any], Any]:
         """Return what answers a method that is for the upstreams."""
@@ -360,17 +330,19 @@ def make_server(
     passed_through: dict[str, Any] = {
         handler: views.passed_through(name) for handler, name in PASSED_THROUGH.items()
     }
-    return Server(
+    server = TaskServer(
         "toolfold",
         version=__version__,
         lifespan=views.serving,
         on_list_tools=views.list_tools,
-        on_call_tool=views.call_tool,
         on_subscriptions_listen=views.subscriptions.listen,
         on_subscribe_resource=views.subscriptions.subscribe,
         on_unsubscribe_resource=views.subscriptions.unsubscribe,
         **passed_through,
     )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, views.call_tool)
+    views.tasks.serve(server, views.call_tool, tools={"execute_code"})
+    return server
 
 
 async def serve_app(app: App) -> None:
@@ -384,16 +356,6 @@ def _tool_use(context: Any, params: types.CallToolRequestParams) -> str:
     """Return by which id a local client's own hook knew of a call before."""
     known = (params.meta or {}).get(TOOL_USE) if context.request is None else None
     return known if isinstance(known, str) else ""
-
-
-def _hears_of_progress(context: Any) -> bool:
-    """Whether a client wants to hear of progress: it then waits as long as it hears of some."""
-    meta = context.meta or {}
-    return meta.get("progress_token", meta.get("progressToken")) is not None
-
-
-def _is_text(value: object) -> bool:
-    return value is None or isinstance(value, str)
 
 
 def _pinned_definition(name: str, tool: Tool) -> types.Tool:
@@ -410,21 +372,5 @@ def _pinned_definition(name: str, tool: Tool) -> types.Tool:
     )
 
 
-def _reply(result: RunReport) -> types.CallToolResult:
-    """Text only: clients that see structured content show the model that instead."""
-    images = [
-        types.ImageContent(type="image", data=blob.base64, mime_type=blob.mime_type)
-        for blob in result.images
-    ]
-    text = types.TextContent(type="text", text=result.text)
-    return types.CallToolResult(content=[text, *images], is_error=not result.success)
-
-
 def _text_of(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if block.type == "text")
-
-
-def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], is_error=is_error
-    )
