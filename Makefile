@@ -29,14 +29,14 @@ ARGS ?=
 # Tests wait for processes now and then: one more at a time than there are cores.
 JOBS ?= $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
-.PHONY: help setup tools demo test check bench bench-check bench-memory agentdojo soak cover dist lock clean
+.PHONY: help setup tools demo test check bench bench-check bench-memory agentdojo soak cover dist release docs lock clean
 
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.package $(VOCABULARY) $(EMBEDDER) ## the package and its development tools in .venv
 
-tools: setup .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node .tools/claude/.stamp .tools/browser/.stamp ## the servers that tests run against, in .tools
+tools: setup .tools/docs/.stamp .tools/npm/.stamp .tools/servers/.stamp .tools/sqlite/.stamp .tools/node24/node .tools/claude/.stamp .tools/browser/.stamp ## the servers that tests run against, in .tools
 
 demo: setup .tools/npm/.stamp ## a batch job by direct calls and by code, side by side
 	@$(PY) examples/demo.py $(ARGS)
@@ -82,6 +82,9 @@ cover: tools ## the tests with branch coverage, subprocesses included
 	@.venv/bin/coverage combine --quiet
 	@.venv/bin/coverage report --skip-covered --show-missing
 
+docs: .tools/docs/.stamp ## the site, in site/; ARGS="serve" shows it while you write
+	@NO_MKDOCS_2_WARNING=1 .tools/docs/bin/mkdocs $(if $(ARGS),$(ARGS),build --strict --quiet)
+
 dist: setup ## sdist and wheel in dist/, built twice and compared
 	@$(PY) scripts/build_dist.py
 
@@ -102,7 +105,7 @@ lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newe
 
 clean: ## remove all that the other targets made
 	@rm -rf .venv .tools .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
-		.coverage* dist $(VOCABULARY) src/toolfold/assets/gte-small-*
+		.coverage* dist site $(VOCABULARY) src/toolfold/assets/gte-small-*
 
 .venv/.lock: requirements.lock | .tools/uv/.$(UV_VERSION)
 	@test -n "$(PYTHON)" || { echo "setup: no Python 3.11 or later found; name one with PYTHON=..." >&2; exit 1; }
@@ -160,6 +163,12 @@ $(EMBEDDER): scripts/build_embedder.py | .venv/.package
 	@echo "tools: installing the SQLite server into .tools/sqlite"
 	@$(PYTHON) -m venv $(@D)
 	@$(call install,$(@D),-r $<)
+	@touch $@
+
+.tools/docs/.stamp: | .venv/.lock .tools/uv/.$(UV_VERSION)
+	@echo "tools: installing what builds the site into .tools/docs"
+	@$(PYTHON) -m venv $(@D)
+	@$(call install,$(@D),$$($(PY) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['docs'])"))
 	@touch $@
 
 # Only node: the npm of that wheel does not work, and must not hide the machine's.

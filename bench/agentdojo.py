@@ -26,6 +26,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -396,6 +397,7 @@ def show(found: Findings) -> None:
 def save(found: Findings) -> None:
     """Write what is committed."""
     content = {
+        "measured_on": datetime.now(UTC).date().isoformat(),
         "what": "AgentDojo v1.2.2 replayed under `careful`: a replay, an upper bound; no model",
         "tasks": found.tasks,
         "unasked": round(found.unasked, 3),

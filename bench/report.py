@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,7 @@ def _time(spread: Spread, calls: int) -> str:
 def save(found: dict[Case, Comparison], stage: Stage) -> None:
     """Write the ratios that are committed; times are there for information only."""
     content = {
+        "measured_on": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
         "versions": versions(stage),
         "benchmarks": {case.name: _entry(case, comparison) for case, comparison in found.items()},

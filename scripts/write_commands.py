@@ -25,6 +25,8 @@ names of any kind. Moments are seconds since 1970. Errors go to standard error a
 wrong (a check failed, nothing was found), 2 not done (a mistake in the arguments or the
 configuration), 130 interrupted. Colours and relative times appear at a terminal only; `NO_COLOR=1`
 switches colours off. Destructive commands ask first; in a script pass `--yes`.
+
+<!-- blocks not run: single commands with names that stand for yours; a test parses each of them -->
 """
 
 

@@ -183,7 +183,7 @@ def test_a_run_belongs_to_its_folder_and_is_listed_by_what_it_does(
 
     assert f"  {tmp_path.name[:20]}" in listed.stdout
     assert listed.stdout.splitlines()[-1].endswith("json.dumps(1)")
-    assert "The newest 1 are shown; --limit N shows more." in listed.stderr
+    assert "These are the newest; --limit N shows more." in listed.stderr
     assert f"project: {tmp_path}" in newest.stdout
 
 

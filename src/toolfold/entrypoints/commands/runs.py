@@ -51,7 +51,7 @@ def runs_list(arguments: Namespace) -> int:
     elif found:
         print_table(_COLUMNS, map(_row, found))
         if len(found) == arguments.limit:
-            print(f"The newest {arguments.limit} are shown; --limit N shows more.", file=sys.stderr)
+            print("These are the newest; --limit N shows more.", file=sys.stderr)
     else:
         print("No runs yet. `toolfold run -c '1 + 1'` makes one.")
     return 0
