@@ -11,6 +11,7 @@ from typing import Any
 
 import postgres_server
 import pytest
+import shared_processes
 import support
 from hypothesis import HealthCheck, settings
 from support import ROOT, MakeApp, MakeConfig, Running, write_config
@@ -31,6 +32,7 @@ _WARM = pytest.StashKey[TemporaryDirectory[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Lay out the warm interpreter, once for all workers; see `warm/interpreter.py`."""
+    shared_processes.share()
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)  # programs that inherit one of them are not forked
     is_worker = hasattr(config, "workerinput")
@@ -60,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish() -> None:
     """End what tests have started for all; workers end without a word, so not at exit."""
     postgres_server.stop()
+    shared_processes.stop()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,5 +1,6 @@
 """What guest code can import without any server, as the catalog lists it."""
 
+from functools import cache
 from typing import Final
 
 from toolfold.catalog.tool import ListedTool, Returned
@@ -35,6 +36,7 @@ def _listed_verb(verb: workspace_verbs.WorkspaceVerb) -> ListedTool:
     )
 
 
+@cache
 def _listed(verb: Verb) -> ListedTool:
     return ListedTool(
         name=verb.name,

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from base64 import b64decode
+from binascii import a2b_base64
 from functools import cache
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def load_encoding(path: Path) -> tiktoken.Encoding:
     return tiktoken.Encoding(
         "o200k_base",
         pat_str=_PATTERN,
-        mergeable_ranks={b64decode(token): int(rank) for token, rank in ranks},
+        mergeable_ranks={a2b_base64(token): int(rank) for token, rank in ranks},
         special_tokens=_SPECIAL_TOKENS,
     )
 

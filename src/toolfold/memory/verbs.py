@@ -156,6 +156,7 @@ def returned(verb: Verb) -> VerbResult:
     return VerbResult(text, tuple(classes.values()))
 
 
+@cache
 def _hints(described: Any) -> dict[str, Any]:
     return get_type_hints(described, localns={"Json": Any})  # which names itself
 

@@ -1,6 +1,7 @@
 """Memory, events, the graph, documents and consolidation, as resources of the REST API."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from toolfold.entrypoints.rest.operations import (
@@ -57,6 +58,7 @@ def verb_operations() -> list[Operation]:
     ]
 
 
+@cache
 def _operation(verb: Verb) -> Operation:
     return _paged(verb) if verb.route and verb.route.pages else _whole(verb)
 
