@@ -57,8 +57,8 @@ git.git_status()
 git.git_log(max_count=1)
 git.git_log()
 git.git_show(revision="HEAD")
-git.git_branch(branch_type="local")
 git.git_create_branch(branch_name="other")
+git.git_branch(branch_type="local")
 git.git_checkout(branch_name="other")
 git.git_diff_unstaged()
 git.git_add(files=["b.txt"])
@@ -167,7 +167,19 @@ _EXAMPLES = frozenset(
 )  # fmt: skip
 """Tools that answer texts in a form that code has to know."""
 
-_EXAMPLE_CHARS = 110
+_EXAMPLE_CHARS = 90
+
+_TABLES = """SELECT replace(replace(sql, char(10), ' '), 'CREATE TABLE ', '') AS has FROM sqlite_master
+ WHERE sql IS NOT NULL AND type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' LIMIT 50"""
+_COLUMNS = """SELECT table_name || ' (' || string_agg(column_name || ' ' || data_type, ', ' ORDER BY
+ ordinal_position) || ')' AS has FROM information_schema.columns WHERE table_schema = 'public'
+ GROUP BY table_name ORDER BY table_name LIMIT 50"""
+_GLANCES = {
+    "read_query": {"query": " ".join(_TABLES.split())},
+    "query": {"sql": " ".join(_COLUMNS.split())},
+    "list_directory": {"path": "."},
+}
+"""Calls that read and show what a server has."""
 
 _NPM = {
     "@modelcontextprotocol/server-postgres": "0.6.2",
@@ -302,6 +314,8 @@ async def _record(root: Path, servers: JsonObject) -> JsonObject:
             kept[f"{tool} {entry.pop('definition')}"] = _stable(entry)
     for tool, text in _examples(config.directories.data / "runs.db", places).items():
         kept.setdefault(f"{tool} {definitions[tool]}", {})["example"] = text
+    for tool, arguments in _GLANCES.items():
+        kept.setdefault(f"{tool} {definitions[tool]}", {})["glance"] = arguments
     return kept  # type: ignore[return-value]
 
 

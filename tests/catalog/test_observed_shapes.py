@@ -69,7 +69,7 @@ def test_what_the_package_carries_can_be_read() -> None:
     assert len(entries) > 60
     for entry in entries.values():
         rule = rule_from_json(entry["rule"]) if "rule" in entry else OPEN
-        assert len(entry.get("example", "")) <= 111
+        assert len(entry.get("example", "")) <= 91
         assert rule != OPEN or "shape" in entry
         if not rule.is_text and rule.unwraps is None:
             assert render(from_json(entry["shape"])).startswith(("list[", "{"))

@@ -22,6 +22,7 @@ from toolfold.catalog.tool import Answer, BuiltIn, Definitions, Tool
 from toolfold.catalog.upstream import Upstream
 from toolfold.config.servers import ServerFault
 from toolfold.errors import ConfigFault, NotFound, UpstreamUnavailable
+from toolfold.jsontypes import JsonObject
 
 _SHORT_CHARS: Final = 4096
 
@@ -252,6 +253,12 @@ class Catalog:
         if module in sys.stdlib_module_names:
             notes.append(f"Python's own {module} works beside it under the same name")
         return notes
+
+    def glance(self, tool: Tool) -> JsonObject | None:
+        """Return the arguments by which a tool shows what its server has; None if it does not."""
+        if tool.is_built_in:
+            return None
+        return self._upstreams[tool.server].shapes.glance(tool.listed)
 
     def _example(self, tool: Tool) -> str:
         """Return a text that a tool answered, if its answers are texts and one was recorded."""

@@ -197,7 +197,7 @@ class ObservedShapes:
         self._rules: dict[str, TextRule] = {}
         self._digests: dict[str, str] = {}
         self._checked: dict[str, ListedTool] = {}
-        self._examples: dict[str, str] = {}
+        self._shipped: dict[str, Mapping[str, Any]] = {}
         self._load()
         self._seen: Counter[str] = Counter()
         self._is_changed = False
@@ -210,7 +210,12 @@ class ObservedShapes:
     def example(self, tool: ListedTool) -> str:
         """Return the text that a tool defined just so answered to a recorded call; "" if none."""
         self._forget_if_changed(tool)
-        return self._examples[tool.name]
+        return str(self._shipped[tool.name].get("example", ""))
+
+    def glance(self, tool: ListedTool) -> JsonObject | None:
+        """Return the arguments by which a tool defined just so shows what its server has."""
+        self._forget_if_changed(tool)
+        return self._shipped[tool.name].get("glance")
 
     def settle(self, tool: ListedTool, rule: TextRule) -> None:
         """Keep the rule as it is after an answer."""
@@ -232,7 +237,7 @@ class ObservedShapes:
             self._shapes.pop(tool.name, None)
             self._is_changed = True
         shipped = _shipped().get(f"{tool.name} {digest}", {})
-        self._examples[tool.name] = str(shipped.get("example", ""))
+        self._shipped[tool.name] = shipped
         if tool.name not in self._rules and tool.name not in self._shapes:
             self._take(tool.name, shipped)
 

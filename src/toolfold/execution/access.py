@@ -88,6 +88,7 @@ class ToolCall(Access[Json]):
 
     __slots__ = (
         "_args", "_keep", "_listener", "_on_wait", "_reach", "_settle", "_tool", "_turn", "amend",
+        "is_observed",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0913  # all that a call has to do with
@@ -107,6 +108,8 @@ class ToolCall(Access[Json]):
         self._listener = listener
         self.amend: Callable[[Tool, JsonObject], JsonObject] | None = None
         """Changes arguments that are bound, or refuses the call."""
+        self.is_observed = True
+        """Whether the shape of the answer is learned."""
         self._reach = reach
         self._tool = tool
         self._args = args
@@ -164,7 +167,8 @@ class ToolCall(Access[Json]):
     ) -> Json:
         """Conceal the value, and learn its shape."""
         value = await privacy_border.conceal(self.server, answer, self.size, sent=sent)
-        self._reach.catalog.observe(self._tool, Answer(value, self.size))
+        if self.is_observed:
+            self._reach.catalog.observe(self._tool, Answer(value, self.size))
         return value
 
     def stand_in(self) -> Json:

@@ -46,6 +46,7 @@ from toolfold.policy.rules import Action, Rule
 T = TypeVar("T")
 
 KINDS: Final[dict[Door, RunKind]] = {
+    "code": "direct",  # what a listing shows of a server
     "mcp": "direct",
     "rest": "request",
     "memory": "direct",

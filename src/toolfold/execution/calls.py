@@ -12,7 +12,7 @@ import anyio.lowlevel
 
 from toolfold.catalog.tool import Blob, Tool
 from toolfold.catalog.upstream_request import CallListener
-from toolfold.errors import BadCall, NeedsApproval, Rejected, ToolfoldError
+from toolfold.errors import BadCall, Denied, NeedsApproval, Rejected, ToolfoldError
 from toolfold.execution.access import Access, Reach, ResourceValue, ToolCall
 from toolfold.execution.artifacts import RunArtifacts
 from toolfold.execution.border import Border, replayed
@@ -113,9 +113,31 @@ class Calls:
                 call,
                 client=self.context.origin.client,
                 asks=lambda tool: self.context.guard.asks(facts_of(tool)),
+                look=None if self.context.dry_run_log is not None else self._look,
             )
             return await self._listed(value) if call.function == RESOURCES else value
         return await self._counted(self._tool_call(call))
+
+    async def _look(self, tool: Tool, arguments: JsonObject) -> Json:
+        """Make a call that the program did not ask for, where it is open: a run of its own.
+
+        Raises:
+            ToolfoldError: As `Border.single`; nothing was done where it is not open.
+        """
+        is_known = tool.server not in self._border.trust.privacy.untrusted
+        if not is_known or not self.context.guard.is_open(self._reach.facts_of(tool)):
+            raise Denied(f"{tool.path} is not called for `tools.describe`.")
+        access = ToolCall(
+            self._reach,
+            tool,
+            (),
+            arguments,
+            keep=self._artifacts,
+            settle=self._artifacts.save_blobs,
+        )
+        access.is_observed = False  # what is asked for a line of our own is not usual
+        code = f"tools.describe({tool.module!r})"
+        return await self._border.single(access, self.context.origin, self.context.door, code=code)
 
     def _refuse_to_rehearse(self, call: GuestCall) -> None:
         """Refuse what does something with another run, in a dry run."""

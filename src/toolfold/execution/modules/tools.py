@@ -14,6 +14,7 @@ from toolfold.catalog.search.discovery import SearchResult, ToolIndex
 from toolfold.catalog.search.tool_vectors import ToolVectorIndex
 from toolfold.catalog.tool import ListedTool, Tool, built_in_server
 from toolfold.errors import BadCall, BadInput, NotFound, count
+from toolfold.execution.modules.glance import Look, glance
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.sandbox.sandbox import GuestCall, GuestModule
 from toolfold.skills.library import Library
@@ -138,9 +139,16 @@ class DiscoveryModule:
         self._meaning.renew()
 
     async def call(
-        self, call: GuestCall, *, client: str = "", asks: Asks = lambda _tool: False
+        self,
+        call: GuestCall,
+        *,
+        client: str = "",
+        asks: Asks = lambda _tool: False,
+        look: Look | None = None,
     ) -> Json:
         """Answer one call for a client; `asks` says of which tools its user will be asked.
+
+        `look` makes a call that shows what a server has.
 
         Raises:
             NotFound: No such function, or no such tool.
@@ -151,7 +159,8 @@ class DiscoveryModule:
                 given = _arguments(call, ("query", "limit", "server", "detail"))
                 return await self.search(**given, client=client, asks=asks)  # type: ignore[arg-type]
             case "tools.describe":
-                return await self.describe(*map(str, call.args), client=client, asks=asks)
+                names = tuple(map(str, call.args))
+                return await self.describe(*names, client=client, asks=asks, look=look)
             case "tools.servers":
                 await self.learn()
                 return await anyio.to_thread.run_sync(self.servers)
@@ -236,7 +245,11 @@ class DiscoveryModule:
         return f"# asks the user before it is called\n{stub}" if asks(tool) else stub
 
     async def describe(
-        self, *names: str, client: str = "", asks: Asks = lambda _tool: False
+        self,
+        *names: str,
+        client: str = "",
+        asks: Asks = lambda _tool: False,
+        look: Look | None = None,
     ) -> str:
         """Return the tools of servers that are named, a line each, and the stubs of tools.
 
@@ -250,7 +263,19 @@ class DiscoveryModule:
             names = tuple(name for name in names if self._catalog.functions(name))
         if any(name.startswith("skills") for name in names):
             return await anyio.to_thread.run_sync(self._describe_all, names, client, asks)
-        return self._describe_all(names, client, asks)
+        texts = [self._describe_one(name, client, asks) for name in names]
+        if look is not None:
+            has = [await self._glance(name, look) for name in names]
+            texts = [
+                f"{text}\n{line}" if line else text for text, line in zip(texts, has, strict=True)
+            ]
+        return "\n\n".join(texts)
+
+    async def _glance(self, name: str, look: Look) -> str:
+        """Return a line about what a server has; "" where that is not known, or not open."""
+        tools = self._catalog.functions(name).values()
+        known = [(tool, self._catalog.glance(tool)) for tool in tools]
+        return await glance([(tool, given) for tool, given in known if given is not None], look)
 
     def _describe_all(self, names: tuple[str, ...], client: str, asks: Asks) -> str:
         return "\n\n".join(self._describe_one(name, client, asks) for name in names)
