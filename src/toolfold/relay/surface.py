@@ -18,7 +18,7 @@ SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
 _NAMED_SERVERS = 12
-_NAMED_CHARS = 80
+_NAMED_CHARS = 62
 _EXAMPLES = 2
 _EXAMPLE_CHARS = 10
 
@@ -26,11 +26,11 @@ _DESCRIPTION = """\
 Run Python in a sandbox. MCP servers are imported modules: {servers}. \
 Ours, no servers: {memory} (store, search), {graph}, skills, tools.
 print(tools.describe({examples})) shows their functions, "{example}.NAME" one, \
-tools.search("open issue") finds some. Call them with keyword arguments, plain or awaited. \
+tools.search("open issue") finds some. Call with keyword arguments, plain or awaited. \
 They return dicts, lists or text; failures raise RuntimeError or are text.
-Do whole jobs in one run: loop and filter. You see what you print and the last expression: \
+Do whole jobs in one run. You see what you print and the last expression: \
 keep it short; show(image) shows one. Variables and files in /workspace last between runs; \
-session names other variables; dry_run only reads and lists other calls. No network."""
+session names other variables; dry_run only reads and lists other calls."""
 
 
 def execute_code(
