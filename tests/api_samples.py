@@ -3,16 +3,18 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from jsonschema import Draft4Validator
+from jsonschema import Draft4Validator, Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from openapi_schema_validator import OAS30Validator, OAS31Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT4, DRAFT202012
 
 MAX_DEPTH = 12
+_VARIANTS = 9
 
 _FORMATS = {
     "date-time": "2024-05-06T07:08:09Z",
@@ -36,8 +38,32 @@ class NoSample(Exception):
     """Nothing was found that a schema admits."""
 
 
-def sample(schema: Any, root: Any, *, full: bool = False, depth: int = 0, salt: int = 0) -> Any:
-    """Return a value that `schema` admits: with `full` optional properties too, near the top."""
+def arguments_for(schema: dict[str, Any], *, full: bool = False) -> Iterator[dict[str, Any]]:
+    """Give arguments that `schema` admits as a validator has it: of each alternative, some."""
+    validator = Draft202012Validator(schema)
+    for reach in (2, 4, 6) if full else (0, 3, 5):
+        for salt in range(_VARIANTS):
+            with suppress(NoSample):
+                made = sample(schema, schema, full=reach, salt=salt)
+                if validator.is_valid(made):
+                    yield made
+    if full:
+        yield from (_grown(base, schema, validator) for base in arguments_for(schema))
+
+
+def _grown(base: dict[str, Any], schema: dict[str, Any], validator: Any) -> dict[str, Any]:
+    """Return as many arguments as fit together, beginning with those that there must be."""
+    made = base
+    for name, inner in schema.get("properties", {}).items():
+        if name not in made:
+            with suppress(NoSample):
+                more = {**made, name: sample(inner, schema, full=2, depth=1)}
+                made = more if validator.is_valid(more) else made
+    return made
+
+
+def sample(schema: Any, root: Any, *, full: int = 0, depth: int = 0, salt: int = 0) -> Any:
+    """Return a value that `schema` admits: optional properties too, down to the depth `full`."""
     if schema is True or schema == {}:
         return "any"
     if schema is False or depth > MAX_DEPTH:
@@ -49,7 +75,9 @@ def sample(schema: Any, root: Any, *, full: bool = False, depth: int = 0, salt: 
         values = [v for v in schema["enum"] if _is_of(v, schema.get("type"))] or schema["enum"]
         return values[salt % len(values)]
     for keyword in ("oneOf", "anyOf"):
-        for part in schema.get(keyword, ()):
+        parts = schema.get(keyword, ())
+        for at in range(len(parts)):
+            part = parts[(at + salt) % len(parts)]
             rest = {key: value for key, value in schema.items() if key != keyword}
             try:
                 return sample({"allOf": [rest, part]}, root, full=full, depth=depth + 1, salt=salt)
@@ -127,11 +155,12 @@ def _common(one: Any, other: Any) -> Any:
     return both
 
 
-def _string(schema: Any, root: Any, full: bool, depth: int, salt: int) -> str:
+def _string(schema: Any, root: Any, full: int, depth: int, salt: int) -> str:
     least, most = schema.get("minLength", 0), schema.get("maxLength", 1 << 30)
     if "pattern" in schema:
-        for extra in (0, 1, 2, 3, 5, 8, 10, 16, 24, 31, 32, 40, 64):
+        for extra in sorted({*range(12), 16, 24, 31, 32, 40, 64, least, max(least - 1, 0)}):
             text = _matching(schema["pattern"], extra)
+            text += "a" * (least - len(text))
             if least <= len(text) <= most and re.search(schema["pattern"], text):
                 return text
         raise NoSample
@@ -141,11 +170,11 @@ def _string(schema: Any, root: Any, full: bool, depth: int, salt: int) -> str:
     return text
 
 
-def _number(schema: Any, root: Any, full: bool, depth: int, salt: int) -> float:
+def _number(schema: Any, root: Any, full: int, depth: int, salt: int) -> float:
     return float(_integer(schema, root, full, depth, salt))
 
 
-def _integer(schema: Any, root: Any, full: bool, depth: int, salt: int) -> Any:
+def _integer(schema: Any, root: Any, full: int, depth: int, salt: int) -> Any:
     low = schema.get("minimum")
     high = schema.get("maximum")
     if "exclusiveMinimum" in schema:
@@ -182,7 +211,7 @@ def _is_real(schema: Any) -> bool:
     return "integer" not in (kinds if isinstance(kinds, list) else [kinds])
 
 
-def _array(schema: Any, root: Any, full: bool, depth: int, salt: int) -> list[Any]:
+def _array(schema: Any, root: Any, full: int, depth: int, salt: int) -> list[Any]:
     count = schema.get("minItems", 0)
     count = max(count, 1) if depth < 3 and schema.get("maxItems", 1) else count
     items = schema.get("items", True)
@@ -205,13 +234,13 @@ def _array(schema: Any, root: Any, full: bool, depth: int, salt: int) -> list[An
         return []
 
 
-def _object(schema: Any, root: Any, full: bool, depth: int, salt: int) -> dict[str, Any]:
+def _object(schema: Any, root: Any, full: int, depth: int, salt: int) -> dict[str, Any]:
     properties = schema.get("properties", {})
     made: dict[str, Any] = {}
     for name in schema.get("required", []):
         inner = properties.get(name, schema.get("additionalProperties", True))
         made[name] = sample(inner, root, full=full, depth=depth + 1, salt=salt)
-    if full and depth < 2:
+    if depth < full:
         for name, inner in properties.items():
             if name not in made:
                 try:
@@ -252,7 +281,7 @@ def _pieces(parsed: Any, extra: int, groups: dict[int, str]) -> Iterator[str]:
         elif name == "ANY":
             yield "a"
         elif name == "IN":
-            yield _one_of(argument)
+            yield _one_of(argument[extra % len(argument) :] if _is_plain(argument) else argument)
         elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
             least, most, inner = argument
             for _ in range(min(int(least) + extra, int(most)) if most != least else int(least)):
@@ -264,6 +293,10 @@ def _pieces(parsed: Any, extra: int, groups: dict[int, str]) -> Iterator[str]:
             yield from _pieces(argument[1][extra % len(argument[1])], extra, groups)
         elif name == "GROUPREF":
             yield groups.get(argument, "")
+
+
+def _is_plain(members: Any) -> bool:
+    return str(members[0][0]) == "CATEGORY"
 
 
 def _one_of(members: Any) -> str:
@@ -309,8 +342,8 @@ class Judge:
             Draft4Validator if self.is_swagger else OAS31Validator if is_new else OAS30Validator
         )
         kind = DRAFT202012 if is_new else DRAFT4
-        self._is_new = is_new
-        mended = _mended(document, is_new)
+        self.is_new = is_new
+        mended = _mended(document, self)
         resource = Resource(contents=mended, specification=kind)
         self._registry: Any = Registry().with_resource("urn:spec", resource)
 
@@ -332,7 +365,7 @@ class Judge:
 
     def _rebased(self, schema: Any) -> Any:
         """Return a schema whose references lead into the specification."""
-        return _led(_mended(schema, self._is_new))
+        return _led(_mended(schema, self))
 
     def faults(
         self, path: str, method: str, target: str, headers: Any, content: bytes | None
@@ -362,7 +395,7 @@ class Judge:
         for (name, place), parameter in declared.items():
             if place in ("body", "formData"):
                 continue
-            if place == "header" and name.lower() in ("accept", "content-type", "authorization"):
+            if place == "header" and name.lower() in _OF_TRANSPORT:
                 continue
             fault = self._parameter(name, place, parameter, found[place])
             faults += [fault] if fault else []
@@ -404,7 +437,7 @@ class Judge:
         if "array" in kinds and own:
             yield self.cast(own, schema)
             yield self.cast(own[0].split(between), schema)
-        if "object" in kinds:
+        if "object" in kinds and "string" not in kinds:
             yield self.cast(dict(pairs), schema)
             if own:
                 flat = own[0].split(",")
@@ -449,7 +482,8 @@ class Judge:
     def _body_schema(self, operation: Any, declared: Any, media: str) -> tuple[Any, bool, bool]:
         if not self.is_swagger:
             body = self.resolve(operation.get("requestBody") or {})
-            for name, kind in body.get("content", {}).items():
+            content = body.get("content", {})
+            for name, kind in sorted(content.items(), key=lambda each: each[0] == "*/*"):
                 same = name.partition(";")[0].strip().lower() == media.partition(";")[0].lower()
                 if same or name == "*/*":
                     return kind.get("schema", {}), body.get("required", False), False
@@ -490,34 +524,54 @@ def _led(schema: Any) -> Any:
     return [_led(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _mended(schema: Any, is_new: bool) -> Any:
+def _mended(schema: Any, judge: Judge) -> Any:
     """Return a schema by which a request can be judged: the words are the specification's own.
 
     Before 3.1 what stands beside a reference does not count. What only answers have is not
-    required of a request. A type that none of the listed values has is not asked for: nothing
-    could fit both. Nor is an expression that is not one of Python's.
+    required of a request. Of two claims that nothing could fit both, one is not made: a type that
+    none of the listed values has (or the values are those of its items), and no other properties
+    than its own where the parts have more. Nor is an expression that is not one of Python's, but
+    for the slashes around it.
     """
     if isinstance(schema, list):
-        return [_mended(each, is_new) for each in schema]
+        return [_mended(each, judge) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if not is_new and isinstance(schema.get("$ref"), str):
+    if not judge.is_new and isinstance(schema.get("$ref"), str):
         return {"$ref": schema["$ref"]}
-    made = {key: _mended(value, is_new) for key, value in schema.items()}
-    if isinstance(made.get("pattern"), str) and not _is_expression(made["pattern"]):
-        del made["pattern"]
-    values, kind = made.get("enum"), made.get("type")
-    is_listed = isinstance(values, list) and isinstance(kind, str)
-    if is_listed and not any(_is_of(value, kind) for value in values):
-        del made["type"]
+    made = {key: _mended(value, judge) for key, value in schema.items()}
+    if isinstance(made.get("pattern"), str):
+        made["pattern"] = re.sub(r"^/(\^.*\$)/$", r"\1", made["pattern"])
+        if not _is_expression(made["pattern"]):
+            del made["pattern"]
+    if isinstance(made.get("allOf"), list) and made.get("additionalProperties") is False:
+        del made["additionalProperties"]
+    _settle_values(made)
     if isinstance(made.get("required"), list) and isinstance(made.get("properties"), dict):
+        properties = schema["properties"]
         answered = {
-            n for n, p in made["properties"].items() if isinstance(p, dict) and p.get("readOnly")
+            n for n, p in properties.items() if _is_answered(p) or _is_answered(judge.resolve(p))
         }
         made["required"] = [name for name in made["required"] if name not in answered]
         if not made["required"]:
             del made["required"]
     return made
+
+
+def _is_answered(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("readOnly") is True
+
+
+def _settle_values(made: dict[str, Any]) -> None:
+    values, kind = made.get("enum"), made.get("type")
+    if not isinstance(values, list) or not isinstance(kind, str):
+        return
+    if any(_is_of(value, kind) for value in values):
+        return
+    if kind == "array" and isinstance(made.get("items"), dict):
+        made["items"] = {**made["items"], "enum": made.pop("enum")}
+    else:
+        del made["type"]
 
 
 def _is_expression(text: str) -> bool:
@@ -528,6 +582,7 @@ def _is_expression(text: str) -> bool:
     return True
 
 
+_OF_TRANSPORT = frozenset({"accept", "content-type", "content-length", "authorization"})
 _KEYWORDS = frozenset(
     {
         *("type", "format", "items", "maximum", "exclusiveMaximum", "minimum", "enum"),

@@ -3,28 +3,37 @@
 import ast
 import socket
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mypy.api
 import pytest
-from api_samples import Judge, NoSample, sample
+from api_samples import Judge, NoSample, arguments_for, sample
 from api_server import ServedApi, serving_apis
 from support import SHARED_DATA, MakeApp
 
 from toolfold.catalog.known_tools import KnownTools
+from toolfold.catalog.openapi.model import ApiOperation
 from toolfold.catalog.openapi.operations import read_api
 from toolfold.catalog.openapi.request import make_request
 from toolfold.catalog.openapi.text import parse_text
 from toolfold.catalog.stubs import render_stub
+from toolfold.errors import BadCall
 
 ARCHIVE = SHARED_DATA / "openapi.tar.gz"
 # Of all sizes but the largest, which differ in all that specifications can differ in.
 VARIED = 15
 SERVED = 20
-# Requests that do not validate: bodies that fit several parts of a `oneOf`, and specifications that
-# nothing fits. The goal is none; of all 41,042 there are 157.
-MAX_FAULTY_SHARE = 0.004
+# Requests that do not validate: alternatives of which a `oneOf` lets no sensible body fit only one,
+# and specifications that nothing fits. Of all 41,042 there are 33.
+MAX_FAULTY_SHARE = 0.001
+CHECKER = """
+from typing import Generic, TypeVar
+T = TypeVar("T")
+U = TypeVar("U")
+class Intersection(Generic[T, U]): ...
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,18 +69,27 @@ def faults_of(path: Path) -> tuple[int, list[str]]:
         schema = tools[operation.name].input_schema
         for full in (False, True):
             count += 1
+            found = first_fault(operation, judge, arguments_for(schema, full=full))
             where = f"{path.name} {operation.method} {operation.path}"
-            try:
-                arguments = sample(schema, schema, full=full)
-            except NoSample:
-                faults.append(f"{where}: no arguments fit")
-                continue
-            request = make_request(operation, arguments)
-            found = judge.faults(
-                operation.path, operation.method, request.target, request.headers, request.content
-            )
             faults += [f"{where}: {found}"] if found else []
     return count, faults
+
+
+def first_fault(operation: ApiOperation, judge: Judge, candidates: Iterator[Any]) -> str:
+    """Return "" if a request of those arguments is valid: overlapping alternatives are not."""
+    first = "no arguments fit"
+    for number, arguments in enumerate(candidates):
+        try:
+            request = make_request(operation, arguments)
+        except BadCall:  # what is no base64, say, which no schema tells
+            continue
+        found = judge.faults(
+            operation.path, operation.method, request.target, request.headers, request.content
+        )
+        if not found:
+            return ""
+        first = first if number else str(found)
+    return first
 
 
 def check_stubs(path: Path) -> None:
@@ -94,6 +112,29 @@ def check_stubs(path: Path) -> None:
     assert used <= defined | set(functions), (path.name, used - defined - set(functions))
     for tool in list(known.functions("api").values())[::25]:
         compile(render_stub(tool), tool.path, "exec")
+
+
+def type_faults(specs: Iterable[Path], directory: Path) -> list[str]:
+    """Return what mypy finds wrong with the stubs of all operations, at its strictest."""
+    (directory / "ty_extensions.pyi").write_text(CHECKER)
+    stubs = []
+    for number, path in enumerate(specs):
+        api = read_api(parse_text(path.read_bytes()), variables={})
+        stubs.append(directory / f"api_{number}.pyi")
+        stubs[-1].write_text(f"# {path.name}\n{KnownTools({'api': api.tools}).stub('api')}")
+    options = ["--strict", "--config-file", "", "--cache-dir", str(directory / "cache")]
+    said, broken, _ = mypy.api.run([*options, *map(str, stubs)])
+    return [line for line in [*said.splitlines(), *broken.splitlines()] if ": error:" in line]
+
+
+def test_stubs_of_varied_specifications_type_check(specs: list[Path], tmp_path: Path) -> None:
+    assert type_faults(varied(specs), tmp_path) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_stubs_of_every_specification_type_check(specs: list[Path], tmp_path: Path) -> None:
+    assert type_faults(specs, tmp_path) == []
 
 
 def varied(specs: list[Path]) -> Iterator[Path]:

@@ -24,7 +24,7 @@ from toolfold.config.servers import ServerConfig
 from toolfold.jsontypes import JsonObject
 
 # Another number for every change of what is read out of a specification.
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _FRESH_S: Final = 3_600.0
 
 

@@ -34,6 +34,7 @@ _BOUNDS: Final = frozenset(
     {*_NUMBERS, *_COUNTS, "exclusiveMinimum", "exclusiveMaximum", "uniqueItems", "pattern"}
 )
 _UNIONS: Final = ("allOf", "anyOf", "oneOf")
+_SLASHED: Final = re.compile(r"/(\^.*\$)/", re.DOTALL)
 _MAX_DEPTH: Final = 60
 _MAX_DESCRIPTION_CHARS: Final = 400
 
@@ -176,20 +177,36 @@ class _Conversion:
         for keyword in _UNIONS:
             parts = schema.get(keyword)
             if isinstance(parts, list) and parts:
-                converted[keyword] = [self.of(part, depth + 1) for part in parts]
+                self._take_union(keyword, parts, converted, depth)
         for keyword in ("items", "not", "contains", "additionalProperties"):
             if isinstance(schema.get(keyword), dict | bool):
                 converted[keyword] = self.of(schema[keyword], depth + 1)
+        if "allOf" in converted and converted.get("additionalProperties") is False:
+            del converted["additionalProperties"]  # it would refuse what the parts are about
         prefix = schema.get("prefixItems")
         if isinstance(prefix, list) and prefix:
             converted["prefixItems"] = [self.of(part, depth + 1) for part in prefix]
         self._take_properties(schema, converted, depth)
 
+    def _take_union(
+        self, keyword: str, parts: list[Json], converted: JsonObject, depth: int
+    ) -> None:
+        """Take alternatives or parts.
+
+        Alternatives of what is sent may overlap: many do by mistake, and the API decides.
+        """
+        found = [self.of(part, depth + 1) for part in parts]
+        if keyword == "oneOf" and self._direction == "sent" and "anyOf" not in converted:
+            keyword = "anyOf"
+        converted[keyword] = found
+
     def _take_properties(self, schema: JsonObject, converted: JsonObject, depth: int) -> None:
         properties = schema.get("properties")
         hidden: set[str] = set()
+        optional: set[str] = set()
         if isinstance(properties, dict):
-            hidden = {name for name, each in properties.items() if self._is_unseen(each)}
+            optional = {name for name, each in properties.items() if self._is_unseen(each)}
+            hidden = {name for name in optional if self._is_marked(properties[name])}
             converted["properties"] = {
                 name: self.of(each, depth + 1)
                 for name, each in properties.items()
@@ -203,15 +220,16 @@ class _Conversion:
             }
         required = schema.get("required")
         if isinstance(required, list):
-            names = [each for each in required if isinstance(each, str) and each not in hidden]
+            names = [each for each in required if isinstance(each, str) and each not in optional]
             if names:
                 converted["required"] = list(dict.fromkeys(names))
 
     def _is_unseen(self, schema: Json) -> bool:
-        target = self._schemas.resolved(schema)
-        return any(
-            isinstance(each, dict) and each.get(self._unseen) is True for each in (schema, target)
-        )
+        return any(map(self._is_marked, (schema, self._schemas.resolved(schema))))
+
+    def _is_marked(self, schema: Json) -> bool:
+        """Whether that stands in the schema itself: a shared one may serve both directions."""
+        return isinstance(schema, dict) and schema.get(self._unseen) is True
 
 
 def _type(written: Json) -> str | None:
@@ -236,7 +254,7 @@ def _take_bounds(schema: JsonObject, converted: JsonObject) -> None:
     if schema.get("uniqueItems") is True:
         converted["uniqueItems"] = True
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and _is_pattern(pattern):
+    if isinstance(pattern, str) and _is_pattern(pattern := _bare(pattern)):
         converted["pattern"] = pattern
 
 
@@ -261,6 +279,12 @@ def _number(value: Any) -> int | float | None:
     return value if isinstance(value, int | float) and abs(value) != float("inf") else None
 
 
+def _bare(pattern: str) -> str:
+    """Return an expression without the slashes that other languages have around one."""
+    found = _SLASHED.fullmatch(pattern)
+    return found[1] if found else pattern
+
+
 @lru_cache(maxsize=4096)
 def _is_pattern(text: str) -> bool:
     try:
@@ -273,10 +297,15 @@ def _is_pattern(text: str) -> bool:
 def _take_values(schema: JsonObject, converted: JsonObject) -> None:
     values = schema.get("enum")
     if isinstance(values, list) and values:
-        fits = _fitting(converted.get("type"))
-        kept = [value for value in values if fits(value)]
+        kept = list(filter(_fitting(converted.get("type")), values))
+        items = converted.get("items")
         if kept:
             converted["enum"] = kept
+        elif isinstance(items, dict) and converted.get("type") == "array":
+            converted["items"] = {**items, "enum": values}  # they are of its items
+        else:
+            converted["enum"] = values
+            converted.pop("type", None)  # nothing could be both
     if "const" in schema:
         converted["const"] = schema["const"]
 
