@@ -97,7 +97,7 @@ class Found:
         limit = "" if most is None else f"   at most {most:g} {unit}{'' if is_fine else '  !'}"
         print(f"  {words:<42}{value:>9.2f} {unit}{limit}", flush=True)
         if not is_fine:
-            self.faults.append(f"{words}: {value:.2f} {unit}, and {most:g} are the most.")
+            self.faults.append(f"{words}: {value:.2f} {unit}, and {most:g} is the limit.")
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ _FOLDED = (
     "stays: [{name: string, reason: string}], backup: string|null, approvals?: string, "
     "hooks_changed?: boolean}]}"
 )
-_RULE = "{tool: string, action: string, file: string}"
+_RULE = "{tools: [string], action: string, file: string}"
 _EXPORTED = "{path: string, format: string, counts: {*: number}, size: number}"
 _IMPORTED = (
     "{source: string, dry_run: boolean, "
@@ -143,7 +143,7 @@ SHAPES: Final = {
     "policy allow": _RULE,
     "policy deny": _RULE,
     "policy ask": _RULE,
-    "policy unset": f"{{tool: string, removed: boolean, {_MESSAGE}}}",
+    "policy unset": f"{{tools: [string], removed: [string], {_MESSAGE}}}",
     "policy import": "{added: [{action: string, tools: string}], left: [string], "
     "dry_run: boolean, file: string}",
     "privacy on": f"{{mode: string, file: string, {_MESSAGE}}}",

@@ -124,7 +124,7 @@ def write_config(path: Path, servers: dict[str, Any]) -> Path:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on at this moment."""
+    """Return a port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

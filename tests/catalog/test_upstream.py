@@ -510,4 +510,4 @@ async def test_of_what_a_server_wrote_that_is_told_which_names_the_error(
         [status] = toolfold.app.catalog.statuses()
 
     assert status.fault is not None
-    assert status.fault.endswith(f"it ended during the handshake, saying: {told}")
+    assert status.fault.endswith(f"the process exited during the handshake: {told}")

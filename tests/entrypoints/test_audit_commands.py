@@ -238,6 +238,44 @@ def test_a_changed_export_is_found_without_the_key(
     assert f"Entry {entry} of run" in follow_recipe(tmp_path, out).stderr
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("crm.wipe", "crm.wash", "was changed"),
+        ('"chain":"', '"chain":"00', "does not follow"),
+        ('"kind":"decision"', '"kind":"reveal"', "does not follow"),
+    ],
+    ids=["a row", "a chain", "a kind"],
+)
+def test_an_export_is_verified_by_a_command(
+    toolfold: Toolfold, tmp_path: Path, ids: list[str], before: str, after: str, said: str
+) -> None:
+    export, changed = tmp_path / "log.jsonl", tmp_path / "changed.jsonl"
+    assert toolfold("export", "--out", str(export)).returncode == 0
+    head, *entries = export.read_text().splitlines()
+    sound = toolfold("verify", str(export))
+    as_json = json.loads(toolfold("verify", str(export), "--json").stdout)
+    changed.write_text("\n".join([head, *entries]).replace(before, after, 2))
+    broken = toolfold("verify", str(changed))
+    changed.write_text("\n".join([head, *entries[:2], *entries[3:]]))
+    cut = toolfold("verify", str(changed))
+
+    assert (sound.returncode, sound.stdout) == (0, f"Export verified: {len(entries)} entries.\n")
+    assert as_json == {"entries": len(entries), "fault": ""}
+    assert broken.returncode == 1
+    assert broken.stdout.startswith("The export does not verify: line ")
+    assert cut.returncode == 1
+    assert "line 4: entry 3 is missing" in cut.stdout
+
+
+def test_what_is_no_export_is_named(toolfold: Toolfold, tmp_path: Path, ids: list[str]) -> None:
+    (tmp_path / "other.txt").write_text("hello\n")
+    done = toolfold("verify", str(tmp_path / "other.txt"))
+
+    assert done.returncode == 1
+    assert "line 1: this is not an export of the audit log" in done.stdout
+
+
 def test_an_export_of_the_last_days_starts_in_the_middle(
     toolfold: Toolfold, path: Path, ids: list[str], tmp_path: Path
 ) -> None:

@@ -339,7 +339,7 @@ def test_rules_of_a_client_that_cannot_be_taken_over_are_named_and_kept(
 
     for each in (before, after):
         assert each.returncode == 0, each.stderr
-        assert "Does not hold, write it into policy.toml: deny mcp__crm put" in each.stdout
+        assert "Not in force, write it into policy.toml: deny mcp__crm put" in each.stdout
         assert "longer than 150 characters" in each.stdout
     assert "Not imported: deny mcp__crm put: it is not a rule about a tool" in done.stdout
     assert 'tools = "crm.put"' in done.stdout

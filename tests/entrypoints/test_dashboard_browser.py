@@ -293,7 +293,7 @@ async def a_note_is_found_changed_and_deleted_by_keyboard_alone(visitor: Visitor
     await page.keyboard.type(" again")
     await page.get_by_role("button", name="Save").focus()
     await page.keyboard.press("Enter")
-    await page.get_by_text("The former version is kept.").wait_for()
+    await page.get_by_text("The previous version is kept.").wait_for()
     assert "disk was full again" in await page.content()
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_role("button", name="Undo").click()

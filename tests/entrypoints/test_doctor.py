@@ -148,7 +148,7 @@ def test_a_doctor_of_damaged_databases_comes_to_its_end(patient: Patient) -> Non
     for name in DATABASES:
         [line] = [each for each in done.stdout.splitlines() if f" {name}: " in each]
         assert line.startswith("FAILED")
-    assert "fix: `toolfold restore FILE` puts a backup in its place." in done.stdout
+    assert "fix: `toolfold restore FILE` restores a backup." in done.stdout
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
 

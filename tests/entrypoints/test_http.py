@@ -423,7 +423,7 @@ async def test_our_own_failure_is_a_sentence_too() -> None:
         answer = await http.get("/broken")
 
     assert answer.status_code == 500
-    assert "toolfold failed on this request" in answer.json()["error"]["message"]
+    assert "Internal error." in answer.json()["error"]["message"]
     assert "secret" not in answer.text
 
 

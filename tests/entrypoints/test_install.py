@@ -392,7 +392,7 @@ def test_who_names_no_client_is_told_which_there_are(machine: Machine) -> None:
     assert "claude, cursor, vscode, codex, or all" in none.err
     assert f"codex ({machine.path('codex')})" in none.err
     assert "No client is named 'emacs'" in wrong.err
-    assert "None of these clients is in use here" in nothing.err
+    assert "None of these clients was found here" in nothing.err
 
 
 def test_claude_code_can_be_told_to_keep_its_files_elsewhere(

@@ -153,6 +153,6 @@ def test_a_server_whose_project_is_gone_from_the_file_stays_with_toolfold(
     ran = machine.run("uninstall", "claude")
 
     assert ran.status == 0
-    assert "not put back: local: there is no place for it any more" in ran.out
+    assert "not put back: local: its place in the file no longer exists" in ran.out
     assert json.loads(path.read_text()) == {"mcpServers": {}, "projects": {}}
     assert machine.servers()["local"]["env"] == {"TOKEN": "ORIGINAL"}

@@ -122,7 +122,7 @@ def test_drift_says_when_the_entry_is_gone_or_the_file_is_broken(machine: Machin
     path.write_text("{")
     broken = drift(directories, environ, machine.project)
 
-    assert "`toolfold install cursor` puts it back" in gone[0]
+    assert "`toolfold install cursor` restores it" in gone[0]
     assert "is not valid JSON" in broken[0]
 
 

@@ -71,6 +71,7 @@ def test_every_command_prints_its_shape(
     needs_more = {"memory undo", "memory supersede", "memory reinstate", "runs resume", "migrate"}
     needs_more |= {"login"}  # a crash, a database or a server with a login: tried elsewhere
     needs_more |= {"secrets set", "secrets remove"}  # they read what is typed
+    needs_more |= {"policy allow"}  # a person at a terminal types it
 
     assert set(shapes.SHAPES) - check(shapes, capfd, only=None) == needs_more
 

@@ -153,7 +153,7 @@ def test_where_privacy_is_off_check_and_status_say_so_and_how_to_switch_it_on(
     path.write_text('[servers.crm]\nprivacy = "on"\n')
     of_one = terminal.program("status")
 
-    assert f"Models see this text as it is now. {switch}" in checked.stderr
+    assert f"Models see this text unchanged now. {switch}" in checked.stderr
     assert as_json["mode"] == "off"
     assert status.stdout.startswith(switch)
     assert of_one.stdout.startswith(
@@ -176,7 +176,7 @@ async def test_what_is_forgotten_is_revealed_to_nobody_and_numbers_are_not_given
     assert "--yes" in refused.stderr
     assert before.value == "[EMAIL_1]"
     assert "9 values forgotten" in forgotten.stdout
-    assert "stand for nothing here" in after.text
+    assert "Unknown placeholders were sent unchanged" in after.text
     assert anew.value not in ("[EMAIL_1]", "[EMAIL_2]", "[EMAIL_3]")
     assert "@" not in str(anew.value)
 

@@ -102,10 +102,10 @@ def test_what_has_no_end_is_running_while_its_process_lives_and_lost_then(
     assert "The run has not ended" in ours
     assert theirs.splitlines()[-1] == (
         "The run was lost with its process: calls that were in progress are not listed. "
-        f"`toolfold runs resume {lost}` goes on with it."
+        f"`toolfold runs resume {lost}` resumes it."
     )
     assert f"resumed as: {run.id}, done\n" in resumed
-    assert resumed.endswith(f"are not listed. {run.id} went on with it.\n")
+    assert resumed.endswith(f"are not listed. {run.id} resumed it.\n")
     assert json.loads(toolfold("runs", lost, "--json").stdout)["resumed_as"] == run.id
     assert "150 bytes in all; the rest is not kept." in ours
 
@@ -185,6 +185,14 @@ def test_a_run_belongs_to_its_folder_and_is_listed_by_what_it_does(
     assert listed.stdout.splitlines()[-1].endswith("json.dumps(1)")
     assert "These are the newest; --limit N shows more." in listed.stderr
     assert f"project: {tmp_path}" in newest.stdout
+
+
+def test_the_last_run_is_shown_with_its_calls(toolfold: Toolfold) -> None:
+    toolfold("run", "-c", "import memory\nmemory.list()")
+    shown = toolfold("runs", "show", "last").stdout
+
+    assert "1 call:" in shown
+    assert "memory.list  ok" in shown
 
 
 def test_a_file_and_code_exclude_each_other(toolfold: Toolfold) -> None:

@@ -105,7 +105,7 @@ def test_a_skill_that_was_deleted_comes_back_as_it_was(toolfold: Toolfold, folde
     was_there = folder.exists()
     back = toolfold("skills", "rollback", "hello.greet")
 
-    assert "used in 1 run, 1 ended well" in shown
+    assert "1 run, 1 succeeded" in shown
     assert (deleted.returncode, was_there) == (0, False)
     assert same.stdout == "hello.greet is back at version 1.\n"
     assert back.stdout == "hello.greet is back at version 1, saved as version 3.\n"

@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,57 @@ def test_control_c_at_the_question_calls_nothing_and_says_so(
     assert "Interrupted. No tool had been called." in shown
     assert "outcome not known" not in shown
     assert updated(tmp_path) == []
+
+
+def test_only_a_person_makes_rules_less_strict_and_the_log_has_it(
+    environ: dict[str, str], tmp_path: Path, home: Path
+) -> None:
+    rules = home / "config" / "policy.toml"
+    before = rules.read_text()
+    piped = in_pipe(environ, tmp_path, "policy", "allow", "records.update")
+    assert piped.returncode == 2
+    assert "Only a person at a terminal can make rules less strict" in piped.stderr
+    assert rules.read_text() == before
+
+    denied = in_pipe(environ, tmp_path, "policy", "deny", "records.update", "records.*")
+    assert denied.returncode == 0
+    assert in_pipe(environ, tmp_path, "policy", "unset", "records.*").returncode == 2
+    shown = at_terminal(environ, tmp_path, b"", "policy", "unset", "records.update", "records.*")
+    assert "the other rules decide about records.update, records.* now" in shown
+    assert rules.read_text().strip() == ""
+    shown = at_terminal(environ, tmp_path, b"", "policy", "allow", "records.update")
+    assert "called without asking from now on" in shown
+
+    listed = in_pipe(environ, tmp_path, "runs").stdout
+    assert "The user changed rules: allow records.update." in listed
+    assert "The user changed rules: unset records.update, records.*." in listed
+    assert "The user changed rules: deny records.update, records.*." in listed
+    assert "Audit log verified" in in_pipe(environ, tmp_path, "runs", "verify").stdout
+
+
+def test_control_d_at_approve_decides_nothing(environ: dict[str, str], tmp_path: Path) -> None:
+    waits = in_pipe(environ, tmp_path, "run", "-c", CODE)
+    run = re.search(r"toolfold approve (\w+)", waits.stderr)
+    assert run is not None
+    shown = at_terminal(environ, tmp_path, b"\x04", "approve", run[1])
+
+    assert "Nothing was decided." in shown
+    assert updated(tmp_path) == []
+
+
+def test_times_are_those_of_the_terminal_and_not_of_the_daemon(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    del environ["TOOLFOLD_NO_DAEMON"]
+    far, near = environ | {"TZ": "Pacific/Kiritimati"}, environ | {"TZ": "Pacific/Pago_Pago"}
+    try:
+        in_pipe(far, tmp_path, "run", "-c", "1")
+        there, here = (in_pipe(each, tmp_path, "runs").stdout.split() for each in (far, near))
+    finally:
+        in_pipe(environ, tmp_path, "stop")
+
+    moments = [datetime.fromisoformat(f"{each[7]} {each[8]}") for each in (there, here)]
+    assert moments[0] - moments[1] == timedelta(hours=25)
 
 
 def in_pipe(environ: dict[str, str], cwd: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -89,7 +89,7 @@ async def test_the_next_call_of_any_kind_brings_the_result_along(
 
     assert early == others == later == "1"
     assert found.content[-1].text == (
-        f"The run {run_id}, which had gone on, has ended:\ntests: 7 passed"
+        f"The run {run_id}, which continued in the background, has ended:\ntests: 7 passed"
     )
 
 

@@ -121,7 +121,7 @@ async def test_what_does_not_go_along_is_named_and_then_unknown(
     define, name, why = NAMED[kind]
     await text(confined, define)
     before = confined.app.sessions.show("mine").tier
-    told = (await text(confined, MOVE)).partition("Not carried into CPython")[2]
+    told = (await text(confined, MOVE)).partition("Not carried over to CPython")[2]
     later = [await text(confined, name), await text(confined, "1")]
 
     assert before == "monty"
@@ -143,7 +143,7 @@ async def test_a_program_that_reads_the_name_before_it_binds_it_is_refused(
 ) -> None:
     await text(confined, "import re\nx = re.compile('a')")
     for code in ("y = x\nx = 2", "x = x", "if y:\n    x = 2\nx", "def g():\n    return x\nx = 2"):
-        assert "x cannot be taken over" in await text(confined, f"import io\ny = 0\n{code}"), code
+        assert "x cannot be carried over" in await text(confined, f"import io\ny = 0\n{code}"), code
 
 
 async def test_code_that_fails_in_both_leaves_all_in_monty_and_says_nothing(
@@ -176,7 +176,7 @@ async def test_an_alias_goes_no_more_once_its_module_is_another(confined: Runnin
     await text(confined, "import json as m\nx = m.dumps")
     await text(confined, "import math as m")
 
-    assert "x (" in (await text(confined, MOVE)).partition("Not carried into CPython")[2]
+    assert "x (" in (await text(confined, MOVE)).partition("Not carried over to CPython")[2]
 
 
 async def test_a_lambda_of_monty_is_there_after_a_run_in_cpython(

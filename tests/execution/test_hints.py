@@ -31,7 +31,7 @@ async def test_what_the_quick_interpreter_lacks_is_named_with_the_way_to_go_on(
 
     assert stuck.tier == "monty"
     assert f"{lacked}. CPython has it" in stuck.text
-    assert "run of its own that begins with `import io`" in stuck.text
+    assert "new run that starts with `import io`" in stuck.text
     assert (rest.success, rest.tier) == (True, "cpython"), rest.text
     assert log.value == 5 if before is APPEND else not log.success
 

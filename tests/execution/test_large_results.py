@@ -219,7 +219,7 @@ async def test_a_full_workspace_costs_the_handle_and_not_the_preview(running: Ma
         result = await toolfold.run("'start ' + 'x' * 20_000 + ' end'")
 
     assert result.text.startswith("start xxx")
-    assert "It could not be saved: The workspace may hold 1,000 bytes" in result.text
+    assert "It could not be saved: The workspace is limited to 1,000 bytes" in result.text
 
 
 async def test_a_short_reply_makes_no_file(running: MakeApp) -> None:

@@ -113,7 +113,7 @@ async def test_nobody_goes_on_with_what_another_has_just_gone_on_with(
         await real(catalog, modules)
 
     monkeypatch.setattr(Catalog, "learn", learn_late)
-    with pytest.raises(BadInput, match="has just gone on with"):
+    with pytest.raises(BadInput, match="has just resumed"):
         await toolfold.app.runtime.resume(run_id)
 
     assert done(updates) == Counter(range(6))
@@ -221,7 +221,7 @@ async def test_moving_to_cpython_calls_nothing(confined: Running, updates: Path)
         "import enum\nf()",
     )
 
-    assert "f cannot be taken over" in found[1]
+    assert "f cannot be carried over" in found[1]
     assert done(updates) == {77: 1}
 
 
@@ -242,7 +242,7 @@ async def test_what_would_change_on_the_way_to_cpython_does_not_go(
 ) -> None:
     found = await texts(confined, *codes, f"import enum\n{name}")
 
-    assert f"{name} cannot be taken over" in found[-1]
+    assert f"{name} cannot be carried over" in found[-1]
 
 
 async def test_what_two_names_share_is_one_value_in_cpython_too(confined: Running) -> None:

@@ -241,7 +241,7 @@ async def test_nor_a_run_that_is_resumed(
     async with running(servers, toml=SETTINGS) as toolfold:
         again = await toolfold.app.runtime.resume(first.run_id)
 
-    assert "answered as recorded" in again.text
+    assert "answered from the record" in again.text
     assert b"[EMAIL_1]" in said(again)
     assert len((tmp_path / "mailer.jsonl").read_text().splitlines()) == 1
     assert leaked(said(first) + said(again)) == set()

@@ -72,7 +72,7 @@ async def test_a_run_goes_on_where_it_ended(toolfold: Running, updates: Path) ->
     result = await toolfold.app.runtime.resume(run_id)
 
     assert result.success, result.text
-    assert "calls answered as recorded" in result.text
+    assert "calls answered from the record" in result.text
     assert 4 <= before < 10
     again = Counter(done(updates))
     assert set(again) == set(range(10))

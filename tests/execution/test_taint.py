@@ -97,7 +97,7 @@ async def test_variables_of_a_session_stay_tainted(
         fresh = await toolfold.run("import bank\nbank.put(row='x' * 3)")
 
     assert "web.page (call 1) answered" in later.text
-    assert "not known any more" in lost.text
+    assert "unknown after a restart" in lost.text
     assert fresh.success
     assert len(calls(tmp_path / "bank.jsonl")) == 1
 

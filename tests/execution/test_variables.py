@@ -152,7 +152,7 @@ async def test_a_state_that_was_tampered_with_is_refused(
         found = await texts(toolfold, "secret", "x = 1", "x + 1")
 
     assert "'secret' is not defined" in found[0]
-    assert "are lost, and it begins anew" in found[1]
+    assert "are lost, and it starts empty" in found[1]
     assert found[2] == "2"
 
 
@@ -386,9 +386,9 @@ async def test_what_cannot_be_taken_is_named_and_nothing_runs(confined: Running)
     )
 
     assert found[1].startswith("Nothing was run.")
-    assert "match cannot be taken over" in found[1]
+    assert "match cannot be carried over" in found[1]
     assert "begun" not in found[1]
-    assert found[2].startswith("1\nNote: Not carried into CPython")
+    assert found[2].startswith("1\nNote: Not carried over to CPython")
     assert "match (Match)" in found[2]
 
 

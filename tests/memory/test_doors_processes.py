@@ -26,7 +26,7 @@ while number != most and not os.path.exists(stop):
     try:
         stored = api.store(f"{name}x{number} is a fact of {name}", tags=name)
     except StoreError as error:
-        assert "whether it was done is not known" in str(error), error
+        assert "its outcome is unknown" in str(error), error
     else:
         print(stored, flush=True)
 """

@@ -137,7 +137,7 @@ def test_the_reason_names_the_rule_and_where_it_stands() -> None:
         "by user, rule 2: deny every tool when amount > 100 (its condition holds)"
     )
     assert list(explain(rules, PLAIN, {"amount": 150})) == [
-        "does not apply: user, rule 1: allow mail.* (it is about other tools)",
+        "does not apply: user, rule 1: allow mail.* (names other tools)",
         "applies: user, rule 2: deny every tool when amount > 100 (its condition holds)",
         f"crm.add_note: deny, {decision.why}",
     ]

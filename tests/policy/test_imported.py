@@ -67,9 +67,9 @@ def test_what_was_denied_is_denied(
 @pytest.mark.parametrize(
     ("taken", "why"),
     [
-        (rule("allow", "mcp__bank__pay", "project"), "would hold everywhere"),
+        (rule("allow", "mcp__bank__pay", "project"), "would apply everywhere"),
         (rule("allow", "mcp__bank__pay(to:me)"), "only some calls"),
-        (rule("allow", "mcp__bank__pay", ""), "would hold everywhere"),
+        (rule("allow", "mcp__bank__pay", ""), "would apply everywhere"),
         (rule("deny", "mcp__a b__c"), "not a rule"),
         (rule("deny", "Bash(rm:*)"), "not a rule"),
         (rule("maybe", "mcp__bank__pay"), "not a rule"),

@@ -48,11 +48,11 @@ class Worker(threading.Thread):
         if text == str(number):
             self.finished += 1
             self.certain += CALLS
-        elif "daemon ended during this run" in text:
+        elif "daemon ended, and with it this run" in text:
             self.lost += 1
             done = re.search(r"world\.append (\d+)", text)
             self.certain += int(done[1]) if done else 0
-        elif "whether it was done is not known" in text:  # taken, and killed before it began
+        elif "its outcome is unknown" in text:  # taken, and killed before it began
             self.lost += 1
         else:
             self.strange.append(text)

@@ -50,7 +50,7 @@ def test_a_daemon_killed_under_a_burst_has_nothing_done_twice(user: User, tmp_pa
     texts = [text_of(peer.receive()) for _ in range(count)]
 
     lost = [text for text in texts if text != "appended"]
-    assert all("daemon ended during this run" in t or "is not known" in t for t in lost)
+    assert all("daemon ended, and with it this run" in t or "outcome is unknown" in t for t in lost)
     done = [mark.read_text() for mark in marks if mark.exists()]
     assert set(done) == {"x"}
     assert count - len(lost) <= len(done)
@@ -65,7 +65,7 @@ def test_a_lost_run_is_told_once_however_many_daemons_die(user: User, tmp_path: 
     lost = text_of(peer.answer_to(run))
     kill(user.daemon())
 
-    assert "daemon ended during this run" in lost
+    assert "daemon ended, and with it this run" in lost
     assert peer.run("1 + 1") == "2"
 
 
@@ -152,7 +152,7 @@ def test_an_answer_to_a_dead_daemons_question_is_not_taken_for_another(user: Use
     assert first["method"] == second["method"] == "elicitation/create"
     assert withdrawn["method"] == "notifications/cancelled"
     assert withdrawn["params"]["requestId"] == first["id"] != second["id"]
-    assert "daemon ended during this run" in text_of(lost)
+    assert "daemon ended, and with it this run" in text_of(lost)
     for question, name in ((first, "Eve"), (second, "Ada")):
         peer.send({"id": question["id"], "result": {"action": "accept", "content": {"name": name}}})
     assert json.loads(text_of(peer.answer_to(second_run)))["content"] == {"name": "Ada"}
@@ -215,7 +215,7 @@ def test_a_stranger_at_the_daemons_port_gets_no_variables(user: User) -> None:
         text = peer.run("1 + 1")
         stranger.join()
 
-    assert "Somebody else answers" in text
+    assert "Another process answers" in text
     assert b"hidden" not in b"".join(heard)
     assert b"token-of" not in b"".join(heard)
 

@@ -68,7 +68,7 @@ def resume_batch(user: User, count: int) -> None:
 
     # The model goes on with it; what was under way is the user's business.
     said = client.run(f"import runs\nruns.resume({run_id!r})")
-    if "whether it was done is not known" in said:
+    if "its outcome is unknown" in said:
         assert updated(updates) == before
         decide(user, said, run_id, before)
     else:
@@ -86,7 +86,7 @@ def decide(user: User, said: str, run_id: str, before: list[int]) -> None:
     decision = "--skip" if json.loads(doubt[2])["id"] in before else "--repeat"
     resumed = user.toolfold("runs", "resume", run_id, decision)
     assert resumed.returncode == 0, resumed.stderr
-    assert "calls answered as recorded" in resumed.stderr
+    assert "calls answered from the record" in resumed.stderr
 
 
 def test_a_batch_that_was_killed_is_gone_on_with(user: User) -> None:
@@ -168,7 +168,7 @@ def test_a_task_goes_on_where_its_daemon_was_killed(user: User) -> None:
     assert state()["status"] == "working"
     wait_until(lambda: state()["status"] == "completed", "the end of the task")
 
-    assert text_of({"result": state()["result"]}).startswith("60\nNote: This went on with run")
+    assert text_of({"result": state()["result"]}).startswith("60\nNote: This resumed run")
     assert before < 60
     assert sorted(updated(updates)) == sorted(set(updated(updates)))
     assert len(updated(updates)) == 60
@@ -194,4 +194,6 @@ def test_a_run_that_had_gone_on_when_the_daemon_was_killed_is_not_forgotten(user
     assert resumed["state"] == "running"
     time.sleep(5)
     told = client.run("3")
-    assert told.startswith(f"3\nThe run {resumed['id']}, which had gone on, has ended:\n7\n")
+    assert told.startswith(
+        f"3\nThe run {resumed['id']}, which continued in the background, has ended:\n7\n"
+    )

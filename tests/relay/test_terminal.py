@@ -206,7 +206,7 @@ def test_lost_with_the_daemon_a_run_says_what_it_had_done(user: User, updates: P
     _, stderr = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 2
-    assert "The toolfold daemon ended during this run" in stderr
+    assert "The toolfold daemon ended, and with it this run" in stderr
     assert "records.slow_update" in stderr
     assert "toolfold runs resume" in stderr
 

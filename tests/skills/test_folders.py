@@ -71,7 +71,7 @@ def test_broken_files_are_named(root: Root) -> None:
         "deep": "skill.py cannot be parsed",
         "no_code": "skill.py is missing",
         "no_docstring": "no_docstring() has no docstring",
-        "no_front": "SKILL.md does not begin with front matte",
+        "no_front": "SKILL.md does not start with front matte",
         "no_function": "skill.py has no function 'no_function', "[:40],
         "no_manifest": "SKILL.md is missing",
         "no_python": "SyntaxError on line 1 of skill.py",
@@ -161,7 +161,7 @@ def test_a_crowd_is_bounded_and_said_to_be(root: Root) -> None:
     found = root.all()
 
     assert sum(isinstance(each, Skill) for each in found) <= 500
-    assert "holds more than 500 skills; the rest is left out" in faults(root).values()
+    assert "has more than 500 skills; the others are ignored" in faults(root).values()
     assert "holds more than 2,000 entries: left out" in faults(root).values()
 
 

@@ -31,8 +31,8 @@ def test_descriptions_are_read_as_people_write_them(written: str, description: s
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("# Report", "does not begin with front matter"),
-        (HEAD + "description: Report.", "does not begin with front matter"),
+        ("# Report", "does not start with front matter"),
+        (HEAD + "description: Report.", "does not start with front matter"),
         (HEAD + "---\n", "needs one line `description: ...`"),
         (HEAD + "description:\n---\n", "description in SKILL.md is empty"),
         (HEAD + "description: [a, b]\n---\n", "must be quoted"),

@@ -108,7 +108,7 @@ def test_a_file_is_known_by_its_beginning(content: bytes, name: str, kind: str) 
     ("content", "at", "words"),
     [
         (b'{"rows": [1], "n": 2}', None, "'rows', 'n'"),
-        (b'{"rows": [1], "n": 2}', "row", "Its keys there: 'rows', 'n'"),
+        (b'{"rows": [1], "n": 2}', "row", "Its keys: 'rows', 'n'"),
         (b'{"rows": 1}', "rows", "no list"),
         (b"[1, 2", None, "not valid JSON from character 5 on"),
         (b"[1 2]", None, "not valid JSON from character 3 on"),

@@ -54,7 +54,7 @@ def ask(
         except Interrupted:
             if not may_repeat or attempt == _ATTEMPTS:
                 break
-    raise StoreError(f"The toolfold daemon ended during {verb}; whether it was done is not known.")
+    raise StoreError(f"The toolfold daemon ended during {verb}; its outcome is unknown.")
 
 
 def _answer(parts: Iterator[dict[str, Any]], on_progress: OnProgress | None) -> Any:

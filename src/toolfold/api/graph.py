@@ -37,26 +37,26 @@ __all__ = [
 
 
 def create_entities(entities: Sequence[Mapping[str, Json]]) -> JsonObject:
-    """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
+    """Create entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
 
-    Returns `{"entities": […]}` with those that are new. One whose name is there already stays
-    as it is; `add_observations` adds to it.
+    Returns `{"entities": […]}` with the new ones. An existing entity stays as it is;
+    `add_observations` adds to it.
     """
     answer: JsonObject = ask("graph.create_entities", locals(), may_repeat=True)
     return answer
 
 
 def create_relations(relations: Sequence[Mapping[str, Json]]) -> JsonObject:
-    """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
+    """Create relations: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
 
-    Returns `{"relations": […]}` with those that are new.
+    Returns `{"relations": […]}` with the new ones.
     """
     answer: JsonObject = ask("graph.create_relations", locals(), may_repeat=True)
     return answer
 
 
 def add_observations(observations: Sequence[Mapping[str, Json]]) -> JsonObject:
-    """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
+    """Add observations: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
 
     Returns `{"results": [{"entityName": …, "addedObservations": […]}]}` with what is new.
     """
@@ -65,7 +65,7 @@ def add_observations(observations: Sequence[Mapping[str, Json]]) -> JsonObject:
 
 
 def delete_entities(entityNames: Sequence[str]) -> JsonObject:
-    """Delete entities, and all relations that begin or end at them, for good."""
+    """Delete entities and their relations for good."""
     answer: JsonObject = ask("graph.delete_entities", locals())
     return answer
 
@@ -77,35 +77,35 @@ def delete_observations(deletions: Sequence[Mapping[str, Json]]) -> JsonObject:
 
 
 def delete_relations(relations: Sequence[Mapping[str, Json]]) -> JsonObject:
-    """Delete relations for good; they are told as for `create_relations`."""
+    """Delete relations for good; they are given as to `create_relations`."""
     answer: JsonObject = ask("graph.delete_relations", locals())
     return answer
 
 
 def read_graph() -> JsonObject:
-    """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
+    """Return the whole graph: `{"entities": […], "relations": […]}`, in order of creation."""
     answer: JsonObject = ask("graph.read_graph", {}, may_repeat=True)
     return answer
 
 
 def search_nodes(query: str) -> JsonObject:
-    """Return entities that have exactly this text in their name, type or an observation.
+    """Return entities with exactly this text in their name, type or an observation.
 
-    Case does not matter. Relations that begin or end at one come with them. For what has some
-    of the words, best first, there is `search_graph`.
+    Case does not matter. Their relations are returned too. `search_graph` also finds entities
+    that have only some of the words.
     """
     answer: JsonObject = ask("graph.search_nodes", locals(), may_repeat=True)
     return answer
 
 
 def open_nodes(names: Sequence[str]) -> JsonObject:
-    """Return the entities of these names, and the relations that begin or end at one."""
+    """Return the entities with these names, and their relations."""
     answer: JsonObject = ask("graph.open_nodes", locals(), may_repeat=True)
     return answer
 
 
 def neighbors(name: str, depth: int = 1, limit: int = 50) -> Neighbors:
-    """Return what is at most `depth` relations away from an entity, nearest first.
+    """Return entities at most `depth` relations away from an entity, nearest first.
 
     Relations count in both directions. Each neighbour says by which relation it was reached.
     """
@@ -118,7 +118,7 @@ def neighbors(name: str, depth: int = 1, limit: int = 50) -> Neighbors:
 
 
 def shortest_path(source: str, target: str) -> GraphPath:
-    """Return the path between two entities, by as few relations as possible.
+    """Return the shortest path between two entities.
 
     Relations count in both directions. Without a connection the path is empty.
     """
@@ -140,7 +140,7 @@ def mentions(name: str, limit: int = 10) -> CompactSearchResult:
 
 
 def entities_of(hash: str) -> tuple[Entity, ...]:
-    """Return the entities that a note mentions, in the order in which it does."""
+    """Return the entities that a note mentions, in order of appearance."""
     answer: tuple[Entity, ...] = forms.all_named(
         "toolfold.memory.graph.models",
         "Entity",
@@ -150,15 +150,15 @@ def entities_of(hash: str) -> tuple[Entity, ...]:
 
 
 def export_jsonl() -> str:
-    """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
+    """Return the graph in the format of server-memory: JSON lines, entities first."""
     return forms.text(ask("graph.export_jsonl", {}, may_repeat=True))
 
 
 def import_jsonl(lines: str | Sequence[str]) -> ImportReport:
-    """Take over the lines of a file of server-memory, and say what was new.
+    """Import lines in the format of server-memory, and return what was new.
 
-    An entity that is there already gets the observations that it lacks. A line that cannot be
-    used is named, and the others are taken.
+    An existing entity gets the observations that it lacks. An unusable line is named, and the
+    others are imported.
     """
     answer: ImportReport = forms.named(
         "toolfold.memory.graph.models",

@@ -105,7 +105,7 @@ class OwnMemory:
 
     def _start(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
         if os.getpid() != self._process:
-            raise StoreError("What this continues was begun before the process forked. Ask anew.")
+            raise StoreError("What this continues was begun before the process forked. Ask again.")
         try:
             return self._portal.start_task_soon(work)
         except RuntimeError as error:

@@ -41,4 +41,6 @@ def _plain(value: object) -> object:
         raise TypeError("it holds bytes where text belongs; decode them first")
     if isinstance(value, Sequence | Set):
         return list(value)
-    raise TypeError(f"it holds a value of the type {type(value).__name__}, which JSON has not")
+    raise TypeError(
+        f"it holds a value of the type {type(value).__name__}, which JSON does not have"
+    )

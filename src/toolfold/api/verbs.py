@@ -86,23 +86,21 @@ def store(
     supersedes: str | Sequence[str] = (),
     associated: str | Sequence[str] = (),
 ) -> str:
-    """Remember something, and return the first 8 characters of its hash.
+    """Store a note, and return the first 8 characters of its hash.
 
-    It is kept when this returns, and found by words from then on; by meaning a moment later.
-    Exactly the same content again is the same note: it gets the tags that it lacks, and the
-    same hash comes back.
+    The note is on disk when this returns. Search finds it by words at once, by meaning soon.
+    Storing the same content again adds missing tags to the existing note and returns its hash.
 
-    `thread` and `position` say where in a conversation or document it stands; what is beside it
-    there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
-    `supersedes` no longer hold: they are found, and say so. A short note that plainly says
-    something else than an earlier one of the same thing supersedes it unasked; `reinstate`
-    reverses that.
+    `thread` and `position` give its place in a conversation or document; its neighbours there
+    help to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
+    `supersedes` are outdated: search marks them so. A short note that plainly contradicts an
+    earlier one on the same subject supersedes it automatically; `reinstate` reverses that.
     """
     return forms.text(ask("memory.store", locals(), may_repeat=True))
 
 
 def store_batch(notes: Sequence[str | Mapping[str, Json]]) -> tuple[str, ...]:
-    """Remember all of several notes or none, and return their hashes in the same order.
+    """Store several notes, all or none, and return their hashes in the same order.
 
     Each is a text, or a mapping with the parameters of `store`.
     """
@@ -115,7 +113,7 @@ def remember(
     tags: Tags | None = None,
     importance: float | None = None,
 ) -> str:
-    """Do as `store` does; `importance` is the quality."""
+    """Store a note, as `store` does; `importance` is its quality."""
     return forms.text(ask("memory.remember", locals(), may_repeat=True))
 
 
@@ -131,11 +129,11 @@ def search(
     min_score: float = 0.0,
     explain: bool = False,
 ) -> CompactSearchResult:
-    """Return the notes that match a query best, best first; `total` counts all that match.
+    """Return the notes that match a query, best first; `total` counts all matches.
 
-    A note matches if it or what is beside it has a word of the query or is near in meaning.
+    A note matches if it, or its neighbour in a conversation, shares a word or the meaning.
     Filters are exact. Scores are from 0 to 1. An empty query lists what passes the filters,
-    newest first. With `explain` every note says why it ranks where it does.
+    newest first. With `explain` each note carries the reasons for its rank.
     """
     return forms.found(ask("memory.search", locals(), may_repeat=True))
 
@@ -152,7 +150,7 @@ def search_batch(
     min_score: float = 0.0,
     explain: bool = False,
 ) -> tuple[CompactSearchResult, ...]:
-    """Do as `search` does for each of several queries; return the results in the same order."""
+    """Search for several queries at once; return the results in the same order."""
     return forms.all_found(ask("memory.search_batch", locals(), may_repeat=True))
 
 
@@ -180,11 +178,11 @@ def recall(
     min_score: float = 0.0,
     explain: bool = False,
 ) -> CompactSearchResult:
-    """Do as `search` does, and honour time in words: "what did we decide last week about auth".
+    """Search with time in words: "what did we decide last week about auth".
 
-    Where the query names a time, only notes from then are found, and those that held then and
-    are superseded since; the result's query says which time was understood. If nothing else it
-    says fits any of them, they are listed, newest first. `k` is another name for `limit`.
+    Where the query names a time, only notes from that time are returned, and those that were
+    valid then; the result's query says which time was understood. If the rest of the query
+    matches none of them, all are listed, newest first. `k` is another name for `limit`.
     """
     return forms.found(ask("memory.recall", locals(), may_repeat=True))
 
@@ -201,43 +199,43 @@ def search_iter(
     min_score: float = 0.0,
     explain: bool = False,
 ) -> Iterator[CompactSearchResult]:
-    """Give all that `search` would find, page by page.
+    """Return all results of `search`, page by page.
 
-    Writing meanwhile neither repeats nor hides anything: the order is that of the first page.
-    What is deleted before its page comes is left out.
+    The order is fixed by the first page, so notes written meanwhile neither repeat nor hide
+    results. Notes deleted meanwhile are left out.
     """
     return map(forms.found, ask_for_pages("memory.search_iter", locals()))
 
 
 def get(hash: str) -> Note:
-    """Return a whole note by its hash, or by one that it had before it was updated.
+    """Return a whole note by its hash, or by a hash it had before an update.
 
-    One that is archived is returned too; `restore` has it found again.
+    Archived notes are returned too; `restore` makes them searchable again.
     """
     return forms.note(ask("memory.get", locals(), may_repeat=True))
 
 
 def history(hash: str, limit: int = 20) -> tuple[Note, ...]:
-    """Return the last versions of a note, oldest first; the last is how it is now.
+    """Return the versions of a note, oldest first; the last one is current.
 
-    Notes that it supersedes come before it, with theirs: each held from `created` to `until`.
-    What was purged is left out.
+    Notes that it supersedes come before it: each was valid from `created` to `until`.
+    Purged versions are left out.
     """
     return forms.notes(ask("memory.history", locals(), may_repeat=True))
 
 
 def supersede(hash: str, by: str) -> bool:
-    """Say that a note no longer holds, since another one says how it is; tell whether it did.
+    """Mark a note as outdated by another one; return whether it was current.
 
-    Both are kept. Search prefers what holds, and finds the other when asked about then.
+    Both are kept. Search prefers the current one; questions about the past find the other.
     """
     return bool(ask("memory.supersede", locals()))
 
 
 def reinstate(hash: str) -> bool:
-    """Say that a note holds after all which another one superseded; tell whether one did.
+    """Mark a superseded note as current again; return whether it was superseded.
 
-    It is not found to be superseded by the same one again.
+    The same note does not supersede it automatically again.
     """
     return bool(ask("memory.reinstate", locals()))
 
@@ -252,26 +250,26 @@ def update(
     source: str | None = None,
     quality: float | None = None,
 ) -> str:
-    """Change what is given of a note, and return its hash; other content has another hash.
+    """Change the given parts of a note, and return its hash; new content has a new hash.
 
-    How it was is kept: `history` shows it, and the old hash still leads here. Tags replace all
-    that there were. Keys of metadata are set one by one; one that is None goes.
+    The previous version is kept: `history` shows it, and its hash still finds the note. Tags
+    replace the old ones. Keys of metadata are set one by one; None removes a key.
     """
     return forms.text(ask("memory.update", locals()))
 
 
 def delete(hash: str) -> bool:
-    """Delete a note so that `restore` can bring it back; tell whether it was there."""
+    """Delete a note; `restore` brings it back. Return whether it existed."""
     return bool(ask("memory.delete", locals()))
 
 
 def forget(memory_id: str) -> bool:
-    """Do as `delete` does."""
+    """Delete a note, as `delete` does."""
     return bool(ask("memory.forget", locals()))
 
 
 def delete_batch(hashes: Sequence[str]) -> int:
-    """Delete several notes, and return how many were there."""
+    """Delete several notes, and return how many existed."""
     return forms.number(ask("memory.delete_batch", locals()))
 
 
@@ -281,20 +279,20 @@ def delete_by_tag(tags: Tags, match: TagMatch = "any") -> int:
 
 
 def restore(hash: str) -> bool:
-    """Bring a deleted note back as it was; tell whether there was one."""
+    """Restore a deleted note; return whether there was one."""
     return bool(ask("memory.restore", locals()))
 
 
 def purge(hashes: str | Sequence[str]) -> int:
     """Erase notes for good, deleted or not, with all their versions; return how many.
 
-    Nothing of them is left in the store's files. Copies that others made are not reached.
+    Nothing of them is left in the files of the store. Copies elsewhere (backups) remain.
     """
     return forms.number(ask("memory.purge", locals()))
 
 
 def health() -> CompactHealthInfo:
-    """Tell how the memory is; what is wrong is in `status`, and not raised."""
+    """Return the state of the memory; problems are in `status`, not raised."""
     return forms.health(ask("memory.health", {}, may_repeat=True))
 
 
@@ -308,7 +306,7 @@ def list(
     after: Moment | None = None,
     before: Moment | None = None,
 ) -> CompactSearchResult:
-    """Return notes, newest first; `total` counts all that pass the filters."""
+    """List notes, newest first; `total` counts all that pass the filters."""
     return forms.found(ask("memory.list", locals(), may_repeat=True))
 
 
@@ -320,11 +318,11 @@ def record_event(
     session_id: str | None = None,
     metadata: Mapping[str, Json] | None = None,
 ) -> str:
-    """Write down that something happened just now, and return the id of the event.
+    """Record an event that happened now, and return its id.
 
-    `event_type` is what it was in a word or two, such as "deploy" or "test run"; `content` says
-    more, `outcome` how it ended, such as "success" or "failure". It is kept when this returns,
-    and can neither be changed nor deleted.
+    `event_type` is a word or two, such as "deploy" or "test run"; `content` has the details,
+    `outcome` the result, such as "success" or "failure". The event is on disk when this
+    returns, and cannot be changed or deleted.
     """
     return forms.text(ask("memory.record_event", locals()))
 
@@ -336,10 +334,10 @@ def recall_events(
     until: Moment | None = None,
     limit: int = 20,
 ) -> CompactEvents:
-    """Return what happened, newest first; `total` counts all that pass the filters.
+    """Return events, newest first; `total` counts all that pass the filters.
 
-    `since` and `until` are times as in `search`, the first included and the second not, or
-    words such as "yesterday", "last week", "3 days ago", of which the whole is included.
+    `since` (included) and `until` (excluded) are times as in `search`, or words such as
+    "yesterday", "last week", "3 days ago", which stand for that whole period.
     """
     answer: CompactEvents = forms.named(
         "toolfold.memory.models",
@@ -364,7 +362,7 @@ def consolidate(
     *,
     on_progress: OnProgress | None = None,
 ) -> Consolidated:
-    """Tidy up notes, and return what was found and done.
+    """Tidy up notes: merge, link and archive them; return what was found and done.
 
     Notes that say the same in the same words become one, which supersedes the others; notes
     near in meaning are linked; the influence of what is old and not used fades; what is poor
@@ -392,10 +390,10 @@ def consolidate(
 
 
 def undo(id: str | None = None) -> Undone:
-    """Reverse one consolidation whole, by default the last, and say what came back.
+    """Reverse a whole consolidation, by default the last, and return what was restored.
 
-    All notes, versions, tags and links are then exactly as before it. A note that somebody has
-    changed since stays as it is, and is named.
+    Notes, versions, tags and links become exactly what they were. A note that was changed
+    since stays as it is, and is named.
     """
     answer: Undone = forms.named(
         "toolfold.memory.consolidation.models", "Undone", ask("memory.undo", locals())
@@ -404,7 +402,7 @@ def undo(id: str | None = None) -> Undone:
 
 
 def consolidations(limit: int = 20) -> tuple[PastConsolidation, ...]:
-    """Return the consolidations of the past, the last first."""
+    """List past consolidations, newest first."""
     answer: tuple[PastConsolidation, ...] = forms.all_named(
         "toolfold.memory.consolidation.models",
         "PastConsolidation",
@@ -421,15 +419,15 @@ def ingest(
     recursive: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Ingested:
-    """Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text.
+    """Store the text of a file, or of all files in a folder: PDF, DOCX, HTML, Markdown, text.
 
-    CSV and JSON are read too. Files that have not changed since cost nothing; of those that
-    have, only what is different is written. One that cannot be read is named with its reason,
-    and the others go on.
+    CSV and JSON are read too. Unchanged files are skipped; of changed ones, only the
+    differences are written. A file that cannot be read is named with the reason, and the
+    others are stored.
 
-    Of a folder, files are taken whose names are those of documents, or that match `pattern`
-    ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules are passed
-    over.
+    In a folder, files with the extensions of documents are read, or those that match
+    `pattern` ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules
+    are skipped.
     """
     answer: Ingested = forms.named(
         "toolfold.memory.documents.models",
@@ -445,7 +443,7 @@ def ingest(
 
 
 def documents(limit: int = 20, offset: int = 0) -> CompactDocuments:
-    """Return the documents that are remembered, by path; `total` counts all."""
+    """List the stored documents by path; `total` counts all."""
     answer: CompactDocuments = forms.named(
         "toolfold.memory.documents.models",
         "CompactDocuments",
@@ -455,9 +453,9 @@ def documents(limit: int = 20, offset: int = 0) -> CompactDocuments:
 
 
 def forget_document(path: str | PathLike[str]) -> int:
-    """Forget a document, or all of a folder, there still or not; return how many notes went.
+    """Delete the notes of a document, or of all in a folder; return how many were deleted.
 
-    The files stay. Notes are deleted as `delete` does.
+    The files stay, and need not exist any more. Notes are deleted as `delete` does.
     """
     return forms.number(ask("memory.forget_document", {"path": absolute(path)}))
 
@@ -465,9 +463,9 @@ def forget_document(path: str | PathLike[str]) -> int:
 def create_entity(
     name: str, entity_type: str, observations: str | Sequence[str] | None = None
 ) -> Entity:
-    """Make an entity, and return it as it is then.
+    """Create an entity, or add observations to it, and return it.
 
-    If one of that name is there, it gets the observations that it lacks.
+    An existing entity of that name gets the observations that it lacks.
     """
     answer: Entity = forms.named(
         "toolfold.memory.graph.models",
@@ -478,10 +476,10 @@ def create_entity(
 
 
 def search_graph(query: str, limit: int = 10) -> GraphSearchResult:
-    """Return the entities that have words of a query, best first; `total` counts all.
+    """Return the entities that match a query, best first; `total` counts all.
 
-    Words in names count most, then in types, then in observations; rare ones more than common
-    ones, and other forms of a word like the word. Scores are from 0 to 1.
+    Words in names count most, then in types, then in observations; rare words count more than
+    common ones, and other forms of a word match. Scores are from 0 to 1.
     """
     answer: GraphSearchResult = forms.named(
         "toolfold.memory.graph.models",
@@ -537,15 +535,15 @@ def audit(
     apply: str | Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> AuditReport:
-    """Look through all notes for what is wrong, and return it with evidence and a proposal.
+    """Check all notes for problems, and return each with evidence and a proposed fix.
 
     Kinds are `duplicate` and `near_duplicate`, `contradiction`, `stale` (past its time),
-    `secret` (secrets and personal data), `injection` (instructions to whoever reads it),
-    `unused` (never found by a search, though there for long) and `junk`; all, if none is given.
+    `secret` (secrets and personal data), `injection` (instructions to the reader),
+    `unused` (old, and never found by a search) and `junk`; all, if none is given.
     `limit` findings of each are listed, `counts` counts all. Notes with the tag `important` or
     `pinned` are left out.
 
-    Nothing is changed, unless `apply` names findings by their ids: then only that is done.
+    Nothing is changed, unless `apply` names findings by their ids: then only those are fixed.
     `undo` reverses what was merged and archived, `reinstate` what was superseded. An archived
     secret is still in the files; `purge` erases it.
     """

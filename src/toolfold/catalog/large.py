@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 from toolfold.catalog.jsonspans import Malformed, Spans, TooMuch
 from toolfold.errors import ToolFailed
 
-TOO_LONG: Final = "toolfold: the answer has more than can be taken, by its byte limit"
+TOO_LONG: Final = "toolfold: the answer exceeds the byte limit"
 
 _MAX_ESCAPE: Final = 6
 _ENVELOPE_BYTES: Final = 64 * 1024

@@ -351,7 +351,9 @@ async def _end(process: Process) -> None:
         reading.start_soon(_read_on, process.stdout)
         await _close(process.stdin)
         if not await _has_ended(process):
-            _log.info("Process %d does not end with its input: it is made to.", process.pid)
+            _log.info(
+                "Process %d did not exit when its input was closed: it is terminated.", process.pid
+            )
         await terminate_posix_process_tree(process, _GRACE_S)
         if not await _has_ended(process):
             _log.warning("Process %d cannot be ended.", process.pid)

@@ -414,8 +414,8 @@ class McpUpstream:
             if self._line.has_overflowed:
                 return self._too_long(name, "That ended the connection, for other calls too.")
             return _Interrupted(
-                f"{self.name} ended before {name} answered; whether it was done is not known. "
-                "The server is started again with the next call."
+                f"{self.name} ended before {name} answered; its outcome is unknown. "
+                "The next call starts the server again."
             )
         if refusal := self._refusal():
             if self._secrets.forget():

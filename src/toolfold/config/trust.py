@@ -66,8 +66,8 @@ class Trust:
             return {} if content is None else _parse(content)
         except ConfigError as error:
             raise ConfigError(
-                f"{self._path}: {error}. Until it is mended no project is trusted; "
-                f"delete it to begin again with none."
+                f"{self._path}: {error}. Until it is fixed, no project is trusted; "
+                "delete it to start without any."
             ) from error
 
     def _write(self, trusted: dict[str, str]) -> None:

@@ -163,7 +163,7 @@ def _add_doctor(commands: Any, shared: argparse.ArgumentParser) -> None:
     doctor.add_argument(
         "--learn",
         action="store_true",
-        help="call tools that only read and need no argument, to learn what they return",
+        help="call read-only tools without arguments, to learn what they return",
     )
     _add_json(doctor)
 
@@ -178,7 +178,7 @@ def _add_backup(commands: Any) -> None:
         "file", nargs="?", metavar="FILE", help="a new file (default: named after the time)"
     )
     restore = _add(
-        commands, "restore", "put a backup in the place of what is there, which is kept aside",
+        commands, "restore", "restore a backup; present data is kept aside",
         "toolfold restore toolfold.tar.gz", module="commands.backup",
     )  # fmt: skip
     restore.add_argument("file", metavar="FILE", help="what `toolfold backup` wrote")
@@ -198,7 +198,7 @@ def _add_run(commands: Any, shared: argparse.ArgumentParser) -> None:
     run.add_argument("file", nargs="?", metavar="FILE", help="default: standard input")
     run.add_argument("-c", dest="code", metavar="CODE", help="the code itself")
     run.add_argument(
-        "--dry-run", action="store_true", help="call only what reads; list the other calls"
+        "--dry-run", action="store_true", help="call read-only tools only, and list the other calls"
     )
     run.add_argument("--session", metavar="NAME", help="keep variables under this name")
     _add_json(run)
@@ -233,7 +233,7 @@ def _add_tools(commands: Any, shared: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     describe.add_argument("names", nargs="+", metavar="NAME", help="tools or servers")
     changes = _add(
-        verbs, "changes", "show which tools you used say something else of themselves now",
+        verbs, "changes", "show tools whose definition changed since you used them",
         "toolfold tools changes",
         parents=[shared], command="tools_changes", module=module,
     )  # fmt: skip
@@ -257,8 +257,8 @@ def _add_mcp(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def _add_serve(commands: Any, shared: argparse.ArgumentParser) -> None:
     serve = _add(
-        commands, "serve", "serve MCP and REST over HTTP, in the foreground; from other machines "
-        "every request needs a key",
+        commands, "serve", "serve MCP and REST over HTTP; requests from other machines "
+        "need a key",
         "toolfold serve", "curl -s http://127.0.0.1:8765/health",
         "toolfold keys create ci", "toolfold serve --host 0.0.0.0",
         parents=[shared], module="commands.serve",
@@ -344,7 +344,7 @@ def _add_savings(commands: Any) -> None:
         "toolfold savings --since yesterday", "toolfold savings --by tool --price 3",
         "toolfold savings --estimate", module="commands.savings",
     )  # fmt: skip
-    savings.add_argument("--since", metavar="WHEN", help="a date, yesterday, 12h, 7d, 2w")
+    savings.add_argument("--since", metavar="WHEN", help="a date, today, yesterday, 12h, 7d, 2w")
     savings.add_argument(
         "--by",
         choices=("run", "day", "tool", "server", "door"),
@@ -353,7 +353,9 @@ def _add_savings(commands: Any) -> None:
     savings.add_argument(
         "--price", type=float, metavar="DOLLARS", help="the price of a million input tokens"
     )
-    savings.add_argument("--users", type=int, default=1, help="how many work like this (default 1)")
+    savings.add_argument(
+        "--users", type=int, default=1, help="multiply by this many users (default 1)"
+    )
     savings.add_argument(
         "--estimate",
         action="store_true",

@@ -69,6 +69,10 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
 """What people type for verbs of ours, by which of them is meant first."""
 
 
+PERIODS: Final = ("today", "yesterday")
+"""What `--since` takes by name, and people type as an option."""
+
+
 class Parser(argparse.ArgumentParser):
     """Ends with one sentence and status 2 where the arguments are wrong."""
 
@@ -89,11 +93,15 @@ class Parser(argparse.ArgumentParser):
         """Say that some arguments are not known here."""
         word = extra[0].partition("=")[0]
         if not word.startswith("-"):
+            if word in PERIODS and "--since" in self._options():
+                self._leave(f"`{self.prog}` does not take {word!r}.", f"--since {word}")
             self._leave(f"`{self.prog}` does not take {word!r}.", nearest(word, self._verbs()))
         if word in self._options() or word in {"-h", "--help"}:
             self._leave(f"{word} belongs after the command: `{self.prog} {word}`.", "")
         known = {name.removeprefix("--"): name for name in self._options() if name != "--help"}
         meant = nearest(word.lstrip("-"), known)  # dashes make all options alike
+        if "since" in known and word.lstrip("-") in PERIODS:
+            self._leave(f"`{self.prog}` has no option {word}.", f"--since {word.lstrip('-')}")
         self._leave(f"`{self.prog}` has no option {word}.", known.get(meant, ""))
 
     def _leave(self, sentence: str, meant: str) -> NoReturn:
@@ -190,14 +198,19 @@ def confirm(question: str, *, yes: bool) -> bool:
         return True
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(f"{question} No terminal to ask at: pass --yes.")
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:  # nothing more can be typed, and that is no yes
+        print()
+        return False
 
 
 def _sentence(parser: Parser, message: str) -> str:
     """Return a message of argparse as a sentence with a remedy."""
     see = f"See `{parser.prog} --help`."
     if match := re.fullmatch(r"the following arguments are required: (.*)", message):
-        return f"{match[1].upper()} is missing. {_example(parser)}"
+        verb = "are" if "," in match[1] else "is"
+        return f"{_names(match[1])} {verb} missing. {_example(parser)}"
     if match := re.fullmatch(r"argument ([^:]*): expected (at least )?one argument", message):
         return f"{match[1]} needs a value. {see}"
     if match := re.fullmatch(r"argument ([^:]*): not allowed with argument (.*)", message):
@@ -214,6 +227,11 @@ def _example(parser: Parser) -> str:
             return f"For example: `{example}`."
     usage = " ".join(parser.format_usage().removeprefix("usage:").split())
     return f"Usage: `{usage}`"
+
+
+def _names(text: str) -> str:
+    """Return the names that argparse lists: options as they are typed, the others as in help."""
+    return ", ".join(each if each.startswith("-") else each.upper() for each in text.split(", "))
 
 
 def _name(action: argparse.Action) -> str:

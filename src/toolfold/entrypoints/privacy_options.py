@@ -42,7 +42,7 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
         "toolfold privacy status", parents=[shared],
     )  # fmt: skip
     reveal = add(
-        "reveal", "show what placeholders stand for (at a terminal only)",
+        "reveal", "show the values of placeholders (at a terminal only)",
         "toolfold privacy reveal 'Write to [EMAIL_1]'",
     )  # fmt: skip
     reveal.add_argument("text", metavar="TEXT", help="text with placeholders; - for standard input")
@@ -54,7 +54,7 @@ def add_privacy(commands: Any, shared: argparse.ArgumentParser) -> None:
     check.add_argument("file", nargs="?", metavar="FILE", help="a file; - for standard input")
     check.add_argument("--text", help="a text instead of a file")
     forget = add(
-        "forget", "erase what the placeholders of this project stand for",
+        "forget", "erase the values of this project's placeholders",
         "toolfold privacy forget --yes",
     )  # fmt: skip
     forget.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -7,7 +7,6 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from toolfold.errors import count
@@ -149,7 +148,9 @@ def moment(at: float, *, now: float | None = None) -> str:
 
 def exact_moment(at: float) -> str:
     """Return a moment in the user's own time zone."""
-    return datetime.fromtimestamp(at, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    from toolfold.entrypoints.terminal import local_time
+
+    return local_time(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def ago(at: float, *, now: float) -> str:

@@ -35,7 +35,9 @@ def add_servers(commands: Any) -> None:
         metavar="FILE",
         help="where servers are described, by names such as io.github.x/y",
     )
-    add.add_argument("--url", help="where the server of an API is, if not where it says")
+    add.add_argument(
+        "--url", help="the address of an API's server, if the specification has none or another"
+    )
     add.add_argument(
         "--env", action="append", default=[], metavar="KEY=VALUE", help="a variable of a command"
     )

@@ -56,18 +56,22 @@ def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
         "verify",
         "verify the audit log",
         "toolfold runs verify",
+        "toolfold runs verify audit.jsonl",
         command="verify",
         module="commands.audit",
     )
     verify.add_argument(
         "--accept", action="store_true", help="accept the log as ending where it ends now"
     )
+    verify.add_argument(
+        "file", nargs="?", metavar="FILE", help="an export to verify (default: the log itself)"
+    )
     export = add(
         "export", "write the audit log as lines of JSON",
         "toolfold runs export --since 7d --out audit.jsonl",
         command="export", module="commands.audit",
     )  # fmt: skip
-    export.add_argument("--since", metavar="WHEN", help="a date, yesterday, 12h, 7d, 2w")
+    export.add_argument("--since", metavar="WHEN", help="a date, today, yesterday, 12h, 7d, 2w")
     export.add_argument("--out", metavar="FILE", help="a file (default: standard output)")
 
 

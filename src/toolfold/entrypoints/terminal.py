@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -41,6 +42,11 @@ class RemoteTerminal(Protocol):
     @property
     def columns(self) -> int:
         """How wide it is; 0 where it is none."""
+        ...
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """Its time zone; None where it is that of this process."""
         ...
 
     def is_tty(self, name: str) -> bool:
@@ -109,6 +115,17 @@ def attached(terminal: RemoteTerminal) -> Iterator[None]:
     finally:
         sys.stdout.flush()
         _remote.reset(token)
+
+
+def local_time(at: float) -> datetime:
+    """Return a moment in the time zone of who is at the terminal."""
+    return datetime.fromtimestamp(at, tz=UTC).astimezone(local_zone())
+
+
+def local_zone() -> tzinfo | None:
+    """Return the time zone of who is at the terminal; None where it is that of this process."""
+    terminal = _remote.get()
+    return terminal.zone if terminal else None
 
 
 def columns() -> int:

@@ -19,7 +19,7 @@ def add_approvals(commands: Any, shared: argparse.ArgumentParser) -> None:
         "--most", type=int, metavar="N", help="allow up to N calls (default: those that wait now)"
     )
     approve.add_argument(
-        "--always", action="store_true", help="and never ask about this tool again here"
+        "--always", action="store_true", help="and do not ask about this tool again in this project"
     )
     approve.add_argument("--json", action="store_true", help="print JSON")
     approve.set_defaults(command="approve", module="commands.approve")
@@ -62,7 +62,7 @@ def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:
 
     add("show", "list the rules in their order", "toolfold policy show --json")
     check = add(
-        "check", "show which rule decides about a tool",
+        "check", "show which rule applies to a call",
         "toolfold policy check crm.delete_contact '{\"id\": 7}'", parents=[shared],
     )  # fmt: skip
     check.add_argument("tool", metavar="TOOL", help="such as crm.delete_contact")
@@ -73,10 +73,12 @@ def add_policy(commands: Any, shared: argparse.ArgumentParser) -> None:
         ("allow", "call a tool without asking"),
         ("deny", "never call a tool"),
         ("ask", "ask before a tool is called"),
-        ("unset", "remove what allow, deny and ask have set"),
+        ("unset", "remove rules that allow, deny or ask has set"),
     ):
         parser = add(name, about, f"toolfold policy {name} crm.delete_contact", parents=[shared])
-        parser.add_argument("tool", metavar="TOOL", help="such as crm.delete_contact or 'crm.*'")
+        parser.add_argument(
+            "tools", metavar="TOOL", nargs="+", help="such as crm.delete_contact or 'crm.*'"
+        )
         parser.set_defaults(command="policy_unset" if name == "unset" else "policy_set", verb=name)
     taken = add(
         "import",

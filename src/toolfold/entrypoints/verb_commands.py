@@ -5,7 +5,7 @@ Row = tuple[str, str, str, bool, tuple[tuple[str, str, bool], ...]]
 COMMANDS: tuple[Row, ...] = (
     (
         "store",
-        "Remember something, and return the first 8 characters of its hash",
+        "Store a note, and return the first 8 characters of its hash",
         "memory.store",
         True,
         (
@@ -24,7 +24,7 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "search",
-        "Return the notes that match a query best, best first; `total` counts all that match",
+        "Return the notes that match a query, best first; `total` counts all matches",
         "memory.search",
         True,
         (
@@ -41,7 +41,7 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "recall",
-        'Do as `search` does, and honour time in words: "what did we decide last week about auth"',
+        'Search with time in words: "what did we decide last week about auth"',
         "memory.recall",
         True,
         (
@@ -57,35 +57,35 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "get",
-        "Return a whole note by its hash, or by one that it had before it was updated",
+        "Return a whole note by its hash, or by a hash it had before an update",
         "memory.get",
         True,
         (("hash", "string", True),),
     ),
     (
         "history",
-        "Return the last versions of a note, oldest first; the last is how it is now",
+        "Return the versions of a note, oldest first; the last one is current",
         "memory.history",
         True,
         (("hash", "string", True), ("limit", "integer", False)),
     ),
     (
         "supersede",
-        "Say that a note no longer holds, since another one says how it is; tell whether it did",
+        "Mark a note as outdated by another one; return whether it was current",
         "memory.supersede",
         False,
         (("hash", "string", True), ("by", "string", True)),
     ),
     (
         "reinstate",
-        "Say that a note holds after all which another one superseded; tell whether one did",
+        "Mark a superseded note as current again; return whether it was superseded",
         "memory.reinstate",
         False,
         (("hash", "string", True),),
     ),
     (
         "update",
-        "Change what is given of a note, and return its hash; other content has another hash",
+        "Change the given parts of a note, and return its hash; new content has a new hash",
         "memory.update",
         False,
         (
@@ -100,14 +100,14 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "delete",
-        "Delete a note so that `restore` can bring it back; tell whether it was there",
+        "Delete a note; `restore` brings it back. Return whether it existed",
         "memory.delete",
         False,
         (("hash", "string", True),),
     ),
     (
         "restore",
-        "Bring a deleted note back as it was; tell whether there was one",
+        "Restore a deleted note; return whether there was one",
         "memory.restore",
         False,
         (("hash", "string", True),),
@@ -121,14 +121,14 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "health",
-        "Tell how the memory is; what is wrong is in `status`, and not raised",
+        "Return the state of the memory; problems are in `status`, not raised",
         "memory.health",
         True,
         (),
     ),
     (
         "list",
-        "Return notes, newest first; `total` counts all that pass the filters",
+        "List notes, newest first; `total` counts all that pass the filters",
         "memory.list",
         True,
         (
@@ -143,7 +143,7 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "record-event",
-        "Write down that something happened just now, and return the id of the event",
+        "Record an event that happened now, and return its id",
         "memory.record_event",
         False,
         (
@@ -164,7 +164,7 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "consolidate",
-        "Tidy up notes, and return what was found and done",
+        "Tidy up notes: merge, link and archive them; return what was found and done",
         "memory.consolidate",
         False,
         (
@@ -175,21 +175,21 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "undo",
-        "Reverse one consolidation whole, by default the last, and say what came back",
+        "Reverse a whole consolidation, by default the last, and return what was restored",
         "memory.undo",
         False,
         (("id", "string", False),),
     ),
     (
         "consolidations",
-        "Return the consolidations of the past, the last first",
+        "List past consolidations, newest first",
         "memory.consolidations",
         True,
         (("limit", "integer", False),),
     ),
     (
         "ingest",
-        "Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text",
+        "Store the text of a file, or of all files in a folder: PDF, DOCX, HTML, Markdown, text",
         "memory.ingest",
         True,
         (
@@ -201,21 +201,21 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "documents",
-        "Return the documents that are remembered, by path; `total` counts all",
+        "List the stored documents by path; `total` counts all",
         "memory.documents",
         True,
         (("limit", "integer", False), ("offset", "integer", False)),
     ),
     (
         "forget-document",
-        "Forget a document, or all of a folder, there still or not; return how many notes went",
+        "Delete the notes of a document, or of all in a folder; return how many were deleted",
         "memory.forget_document",
         False,
         (("path", "string", True),),
     ),
     (
         "create-entity",
-        "Make an entity, and return it as it is then",
+        "Create an entity, or add observations to it, and return it",
         "memory.create_entity",
         True,
         (
@@ -226,14 +226,14 @@ COMMANDS: tuple[Row, ...] = (
     ),
     (
         "search-graph",
-        "Return the entities that have words of a query, best first; `total` counts all",
+        "Return the entities that match a query, best first; `total` counts all",
         "memory.search_graph",
         True,
         (("query", "string", True), ("limit", "integer", False)),
     ),
     (
         "audit",
-        "Look through all notes for what is wrong, and return it with evidence and a proposal",
+        "Check all notes for problems, and return each with evidence and a proposed fix",
         "memory.audit",
         False,
         (("kinds", "texts", False), ("limit", "integer", False), ("apply", "texts", False)),

@@ -293,7 +293,7 @@ def describe_losses(
     try:
         return {request: _describe(journal.latest(client, request)) for request in requests}
     except StoreError as error:
-        _log.warning("What lost runs had done cannot be said: %s", error)
+        _log.warning("Calls of lost runs cannot be listed: %s", error)
         return {}
 
 
@@ -305,19 +305,19 @@ def describe_interrupted(journal: Journal, client: str, requests: Iterable[str])
     known = set(requests)
     try:
         return [
-            f"The run {run.id}, which had gone on, has not come to its end. {_lost(run)}"
+            f"The run {run.id}, which was resumed, did not finish. {_lost(run)}"
             for run in journal.interrupted(client, _MOST)
             if run.origin.request not in known and journal.following(run.id).id == run.id
         ]
     except StoreError as error:
-        _log.warning("Which runs were interrupted cannot be said: %s", error)
+        _log.warning("Interrupted runs cannot be listed: %s", error)
         return []
 
 
 def interrupted_text(journal: Journal, run_id: str) -> str:
     """Say what a run had done when the person who waited for it interrupted it."""
     run = journal.find(run_id)
-    return f"Interrupted. {_done(run)} `toolfold runs resume {run.id}` goes on from there."
+    return f"Interrupted. {_done(run)} `toolfold runs resume {run.id}` continues it."
 
 
 def _describe(run: Run | None) -> JsonObject | None:
@@ -333,10 +333,10 @@ def _describe(run: Run | None) -> JsonObject | None:
 
 def _lost(run: Run) -> str:
     return (
-        "The toolfold daemon ended during this run, and the run with it. "
-        f"{_done(run)} One more call may have been under way. Do not run the code again: "
-        f"`import runs; runs.resume({run.id!r})`, or `toolfold runs resume {run.id}`, goes on from "
-        "there and repeats nothing that was done."
+        "The toolfold daemon ended, and with it this run. "
+        f"{_done(run)} One more call may have been in progress. Do not run the code again: "
+        f"`import runs; runs.resume({run.id!r})`, or `toolfold runs resume {run.id}`, continues "
+        "it without repeating completed calls."
     )
 
 

@@ -137,7 +137,7 @@ class Border:
             return
         raise Unrecorded(
             f"{name} was not called: it changes something, and the journal cannot be written "
-            f"({self._journal.trouble}). Make room on the disk; `toolfold doctor` says more."
+            f"({self._journal.trouble}). Make room on the disk; See `toolfold doctor`."
         )
 
     async def single(  # noqa: PLR0913  # what is done, for whom, and who is told

@@ -14,7 +14,7 @@ from toolfold.sandbox.sandbox import GuestFailure
 _HINTS: Final[Mapping[str, str]] = {
     "can't be awaited": "this is a plain value already: leave out `await`, or await the call "
     "itself where it is made.",
-    "'coroutine' object": "the call was taken for an awaited one: write `await` in front of it "
+    "'coroutine' object": "the call was treated as awaited: write `await` in front of it "
     "where it is made, or use its value directly.",
     "cannot suspend in this synchronous context": "call tools in a loop or a comprehension, not "
     "from map(), filter() or a key function.",
@@ -40,9 +40,8 @@ _LACKED: Final = re.compile(
 _FIELD: Final = re.compile(r"AttributeError: '(\w+)' object has no attribute '(\w+)'")
 _CLASS: Final = re.compile(r"class (\w+)\(NamedTuple\):\n((?: +.*\n?)+)")
 _GO_ON: Final = (
-    "CPython has it, but the run had called tools or written files by then, and is not repeated. "
-    "Send the rest as a run of its own that begins with `import io`, which only CPython has: what "
-    "was called and written stays done."
+    "CPython has it, but the run had called tools or written files already, so it is not repeated. "
+    "Send the rest as a new run that starts with `import io`, which only CPython has."
 )
 
 

@@ -288,9 +288,9 @@ def doubt_text(run_id: str, doubts: Sequence[object]) -> str:
     shown = "\n".join(f"  {doubt}" for doubt in doubts[:_SHOWN_FINDINGS])
     more = f"\n  and {len(doubts) - _SHOWN_FINDINGS} more" if len(doubts) > _SHOWN_FINDINGS else ""
     return (
-        f"Nothing was run. The run {run_id} ended while this was under way, and whether it was "
-        f"done is not known:\n{shown}{more}\nSee whether it was. Then the user decides: "
-        f"`toolfold runs resume {run_id} --repeat` does it again, `--skip` takes it as done."
+        f"Nothing was run. The run {run_id} ended during these calls; their outcome is "
+        f"unknown:\n{shown}{more}\nCheck whether they took effect. Then the user decides: "
+        f"`toolfold runs resume {run_id} --repeat` repeats them, `--skip` treats them as done."
     )
 
 
@@ -306,7 +306,7 @@ def background_text(run_id: str, seconds: float) -> str:
 
 def ended_text(run_id: str, text: str) -> str:
     """Say what came of a run whose client was answered before its end."""
-    return f"The run {run_id}, which had gone on, has ended:\n{text}"
+    return f"The run {run_id}, which continued in the background, has ended:\n{text}"
 
 
 def completed_text(counts: Iterable[ToolTally]) -> str:

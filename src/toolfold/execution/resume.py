@@ -37,7 +37,7 @@ class ResumableRuns:
         """
         first, last = replay.first, self._journal.following(replay.first).id
         if last != replay.run.id:
-            raise BadInput(f"Somebody has just gone on with the run {first}: see run {last}.")
+            raise BadInput(f"Another process has just resumed the run {first}: see run {last}.")
 
     async def _settle_doubts(self, replay: Replay) -> None:
         """See that nothing is repeated that may do harm twice.

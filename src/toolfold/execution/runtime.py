@@ -192,7 +192,7 @@ class Runtime:
         )
         with self._border.counted(origin), self._journal.claimed(replay.first) as is_ours:
             if not is_ours:
-                raise BadInput(f"Somebody goes on with the run {replay.first} at this moment.")
+                raise BadInput(f"Another process is resuming the run {replay.first} now.")
             self._resumable.check_not_superseded(replay)
             on_begin(context.run_id)
             async with again as lease:
@@ -443,8 +443,8 @@ class RunContext:
 def _replayed(replay: Replay | None) -> Iterable[str]:
     if replay is not None:
         yield (
-            f"This went on with run {replay.run.id}: {count(replay.answered, 'call')} answered as "
-            "recorded, and not made again."
+            f"This resumed run {replay.run.id}: {count(replay.answered, 'call')} answered from the "
+            "record and not repeated."
         )
         for call in replay.left_over()[:_SHOWN_LEFT_OVER]:
             yield f"The first time it also made {call}, which was not asked for again."

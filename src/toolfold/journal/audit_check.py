@@ -43,7 +43,7 @@ def check_run(path: Path, run_id: str) -> Verified:
     """
     connection = open_for_reading(path)
     if connection is None:
-        return _nothing(AuditFault(what=f"the journal {path} is gone"))
+        return _nothing(AuditFault(what=f"the journal {path} is missing"))
     with closing(connection):
         signer = read_signer(path)
         if signer is None:
@@ -56,7 +56,7 @@ def _verified(path: Path, *, is_accepting: bool) -> Verified:
     connection = open_for_reading(path)
     if connection is None:
         is_gone = head_path(path).exists()
-        return _nothing(AuditFault(what=f"the journal {path} is gone") if is_gone else None)
+        return _nothing(AuditFault(what=f"the journal {path} is missing") if is_gone else None)
     with closing(connection):
         signer = read_signer(path)
         if signer is None:

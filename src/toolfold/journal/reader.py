@@ -45,7 +45,7 @@ def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str
     """
     anchor = read_anchor(connection)
     if anchor is None:
-        raise StoreError("The audit log has lost its anchor. `toolfold runs verify` says more.")
+        raise StoreError("The anchor of the audit log is missing. See `toolfold runs verify`.")
     first = _first(connection, since)
     seq, chain = connection.execute(_BEFORE, (first,)).fetchone() or (anchor.seq, anchor.chain)
     yield _encode(
@@ -60,7 +60,7 @@ def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str
     row_of = row_reader(connection)
     for entry in entries(connection, first=first):
         if not entry.is_sound:
-            raise StoreError(f"Entry {entry.seq} is damaged. `toolfold runs verify` says more.")
+            raise StoreError(f"Entry {entry.seq} is damaged. See `toolfold runs verify`.")
         yield _encode(_entry(entry, row_of(entry), run_ids.get(entry.number)))
 
 

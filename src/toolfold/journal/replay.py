@@ -118,7 +118,9 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
     if last.ending and last.ending.failure not in RESUMABLE:
         raise NotFound(f"{_ended_text(last)}; there is nothing to resume.")
     if not last.code.is_whole:
-        raise NotFound(f"The code of the run {last.id} is not kept whole; it cannot be resumed.")
+        raise NotFound(
+            f"The code of the run {last.id} was cut when recorded; it cannot be resumed."
+        )
     recorded = Recorded(run=last, first=found[0].id)
     for attempt in found:
         _add(recorded, connection, attempt)
@@ -128,7 +130,7 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
 def _ended_text(last: Run) -> str:
     if earlier := last.start.resumes:
         return f"The run {earlier} was resumed as {last.id}, which has ended"
-    return f"The run {last.id} has come to its end"
+    return f"The run {last.id} has ended"
 
 
 def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:

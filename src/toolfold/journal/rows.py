@@ -173,7 +173,7 @@ class RowWriter:
     @property
     def trouble(self) -> str:
         """Why the last row was lost."""
-        return self._gap.reason if self._gap else "it is held by another process"
+        return self._gap.reason if self._gap else "another process has locked it"
 
     def _close_gap(self, gap: Gap) -> None:
         """Write down what is missing, as a run of its own, which is signed like any other."""
@@ -271,13 +271,15 @@ class RowWriter:
         now = self._clock()
         if now - self._complained_at < _MINUTE_S:
             return
-        message = "The journal %s does not take rows, %d so far: %s. Runs go on without it."
+        message = (
+            "The journal %s cannot be written, %d rows lost so far: %s. Runs continue without it."
+        )
         _log.warning(message, self._path, self._missing, reason)
         self._complained_at, self._missing = now, 0
 
     def _doubt(self, reason: str) -> None:
         if not self._is_doubted:
-            message = "The audit log of %s: %s. `toolfold runs verify` says more."
+            message = "The audit log of %s: %s. See `toolfold runs verify`."
             _log.warning(message, self._path, reason)
         self._is_doubted = True
 

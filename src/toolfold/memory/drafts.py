@@ -79,7 +79,7 @@ def make_drafts(notes: object, *, now: float, zone: tzinfo | None = None) -> lis
     if isinstance(notes, str | bytes | Mapping) or not isinstance(notes, Sequence):
         raise BadInput("A batch is a list of notes: each a text, or a mapping with its content.")
     if len(notes) > MAX_BATCH:
-        raise BadInput(f"{len(notes):,} notes at once are too many: {MAX_BATCH:,} are the most.")
+        raise BadInput(f"{len(notes):,} notes at once are too many: {MAX_BATCH:,} is the limit.")
     drafts = []
     for place, note in enumerate(notes):
         try:

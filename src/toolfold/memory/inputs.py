@@ -62,7 +62,7 @@ def clean_said(value: object, what: str) -> str:
     text = _text(value, what)
     size = len(text.encode())
     if size > MAX_CONTENT_BYTES:
-        raise BadInput(f"{what} has {size:,} bytes, and {MAX_CONTENT_BYTES:,} are the most.")
+        raise BadInput(f"{what} has {size:,} bytes, and {MAX_CONTENT_BYTES:,} is the limit.")
     return text
 
 
@@ -110,7 +110,7 @@ def clean_metadata(value: Mapping[str, Json] | None) -> JsonObject:
     size = len(encoded.encode())
     if size > MAX_METADATA_BYTES:
         raise BadInput(
-            f"The metadata takes {size:,} bytes as JSON, and {MAX_METADATA_BYTES:,} are the most. "
+            f"The metadata takes {size:,} bytes as JSON, and {MAX_METADATA_BYTES:,} is the limit. "
             "Put what is long into the content."
         )
     return _check_depth(encoded)
@@ -153,7 +153,7 @@ def check_queries(queries: object, limit: int) -> Sequence[str]:
     if len(queries) > MAX_QUERIES or len(queries) * limit > MAX_FOUND:
         raise BadInput(
             f"{len(queries):,} queries for {limit:,} notes each are too much at once: "
-            f"{MAX_QUERIES} queries and {MAX_FOUND:,} notes in all are the most."
+            f"{MAX_QUERIES} queries and {MAX_FOUND:,} notes in all are the limits."
         )
     return queries
 
@@ -249,7 +249,7 @@ def check_hashes(value: str | Sequence[str]) -> list[str]:
     """
     given = [value] if isinstance(value, str) else _sequence(value, "Hashes")
     if len(given) > MAX_BATCH:
-        raise BadInput(f"{len(given):,} notes at once are too many: {MAX_BATCH:,} are the most.")
+        raise BadInput(f"{len(given):,} notes at once are too many: {MAX_BATCH:,} is the limit.")
     return [check_prefix(each) for each in given]
 
 
@@ -275,7 +275,7 @@ def _sequence(value: object, what: str) -> Sequence[object]:
 
 def _check_chars(text: str, what: str, most: int) -> str:
     if len(text) > most:
-        raise BadInput(f"{what} has {len(text):,} characters, and {most:,} are the most.")
+        raise BadInput(f"{what} has {len(text):,} characters, and {most:,} is the limit.")
     return text
 
 

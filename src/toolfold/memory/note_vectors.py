@@ -108,7 +108,7 @@ class NoteVectorizer:
                 await anyio.sleep(_RETRY_S)
 
     async def _sweep(self) -> None:
-        """Embed all that has no vector at this moment."""
+        """Embed all that has no vector now."""
         if not self._loaded.is_set():
             await anyio.to_thread.run_sync(self._embedder.embed, [""])
             self._loaded.set()

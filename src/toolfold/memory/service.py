@@ -97,17 +97,15 @@ class Memory:
         supersedes: str | Sequence[str] = (),
         associated: str | Sequence[str] = (),
     ) -> str:
-        """Remember something, and return the first 8 characters of its hash.
+        """Store a note, and return the first 8 characters of its hash.
 
-        It is kept when this returns, and found by words from then on; by meaning a moment later.
-        Exactly the same content again is the same note: it gets the tags that it lacks, and the
-        same hash comes back.
+        The note is on disk when this returns. Search finds it by words at once, by meaning soon.
+        Storing the same content again adds missing tags to the existing note and returns its hash.
 
-        `thread` and `position` say where in a conversation or document it stands; what is beside it
-        there helps to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
-        `supersedes` no longer hold: they are found, and say so. A short note that plainly says
-        something else than an earlier one of the same thing supersedes it unasked; `reinstate`
-        reverses that.
+        `thread` and `position` give its place in a conversation or document; its neighbours there
+        help to find it. `quality`, from 0 to 1, is estimated if not given. Notes that it
+        `supersedes` are outdated: search marks them so. A short note that plainly contradicts an
+        earlier one on the same subject supersedes it automatically; `reinstate` reverses that.
 
         Raises:
             NotFound: A note that it supersedes or is associated with is not there.
@@ -133,7 +131,7 @@ class Memory:
 
     @verb("adds", is_tool=True, is_command=False)
     async def store_batch(self, notes: Sequence[str | Mapping[str, Json]]) -> tuple[str, ...]:
-        """Remember all of several notes or none, and return their hashes in the same order.
+        """Store several notes, all or none, and return their hashes in the same order.
 
         Each is a text, or a mapping with the parameters of `store`.
 
@@ -154,7 +152,7 @@ class Memory:
         tags: Tags | None = None,
         importance: float | None = None,
     ) -> str:
-        """Do as `store` does; `importance` is the quality."""
+        """Store a note, as `store` does; `importance` is its quality."""
         return await self.store(content, tags, memory_type, quality=importance)
 
     @verb("reads", "GET /memory/search", is_tool=True)
@@ -171,11 +169,11 @@ class Memory:
         min_score: float = 0.0,
         explain: bool = False,
     ) -> CompactSearchResult:
-        """Return the notes that match a query best, best first; `total` counts all that match.
+        """Return the notes that match a query, best first; `total` counts all matches.
 
-        A note matches if it or what is beside it has a word of the query or is near in meaning.
+        A note matches if it, or its neighbour in a conversation, shares a word or the meaning.
         Filters are exact. Scores are from 0 to 1. An empty query lists what passes the filters,
-        newest first. With `explain` every note says why it ranks where it does.
+        newest first. With `explain` each note carries the reasons for its rank.
         """
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         [found] = await self._search([query], wanted, limit, min_score, explain)
@@ -195,7 +193,7 @@ class Memory:
         min_score: float = 0.0,
         explain: bool = False,
     ) -> tuple[CompactSearchResult, ...]:
-        """Do as `search` does for each of several queries; return the results in the same order."""
+        """Search for several queries at once; return the results in the same order."""
         queries = check_queries(queries, check_limit(limit))
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         return tuple(await self._search(queries, wanted, limit, min_score, explain))
@@ -231,11 +229,11 @@ class Memory:
         min_score: float = 0.0,
         explain: bool = False,
     ) -> CompactSearchResult:
-        """Do as `search` does, and honour time in words: "what did we decide last week about auth".
+        """Search with time in words: "what did we decide last week about auth".
 
-        Where the query names a time, only notes from then are found, and those that held then and
-        are superseded since; the result's query says which time was understood. If nothing else it
-        says fits any of them, they are listed, newest first. `k` is another name for `limit`.
+        Where the query names a time, only notes from that time are returned, and those that were
+        valid then; the result's query says which time was understood. If the rest of the query
+        matches none of them, all are listed, newest first. `k` is another name for `limit`.
         """
         query = clean_query(query)
         time_found = self._calendar.find(query)
@@ -272,10 +270,10 @@ class Memory:
         min_score: float = 0.0,
         explain: bool = False,
     ) -> AsyncIterator[CompactSearchResult]:
-        """Give all that `search` would find, page by page.
+        """Return all results of `search`, page by page.
 
-        Writing meanwhile neither repeats nor hides anything: the order is that of the first page.
-        What is deleted before its page comes is left out.
+        The order is fixed by the first page, so notes written meanwhile neither repeat nor hide
+        results. Notes deleted meanwhile are left out.
         """
         if check_limit(page_size, what="page_size") == 0:
             raise BadInput("`page_size` is at least 1.")
@@ -286,9 +284,9 @@ class Memory:
 
     @verb("reads", "GET /memory/notes/{hash}", is_tool=True)
     async def get(self, hash: str) -> Note:
-        """Return a whole note by its hash, or by one that it had before it was updated.
+        """Return a whole note by its hash, or by a hash it had before an update.
 
-        One that is archived is returned too; `restore` has it found again.
+        Archived notes are returned too; `restore` makes them searchable again.
 
         Raises:
             NotFound: There is none, it is deleted, or there are several, which the message names.
@@ -300,10 +298,10 @@ class Memory:
 
     @verb("reads", "GET /memory/notes/{hash}/history", wrap="versions")
     async def history(self, hash: str, limit: int = DEFAULT_PAGE) -> tuple[Note, ...]:
-        """Return the last versions of a note, oldest first; the last is how it is now.
+        """Return the versions of a note, oldest first; the last one is current.
 
-        Notes that it supersedes come before it, with theirs: each held from `created` to `until`.
-        What was purged is left out.
+        Notes that it supersedes come before it: each was valid from `created` to `until`.
+        Purged versions are left out.
 
         Raises:
             NotFound: There is none, or there are several.
@@ -330,9 +328,9 @@ class Memory:
 
     @verb("changes", "POST /memory/notes/{hash}/supersede", wrap="superseded")
     async def supersede(self, hash: str, by: str) -> bool:
-        """Say that a note no longer holds, since another one says how it is; tell whether it did.
+        """Mark a note as outdated by another one; return whether it was current.
 
-        Both are kept. Search prefers what holds, and finds the other when asked about then.
+        Both are kept. Search prefers the current one; questions about the past find the other.
 
         Raises:
             NotFound: One of them is not there, or there are several.
@@ -342,9 +340,9 @@ class Memory:
 
     @verb("changes", "POST /memory/notes/{hash}/reinstate", wrap="reinstated")
     async def reinstate(self, hash: str) -> bool:
-        """Say that a note holds after all which another one superseded; tell whether one did.
+        """Mark a superseded note as current again; return whether it was superseded.
 
-        It is not found to be superseded by the same one again.
+        The same note does not supersede it automatically again.
 
         Raises:
             NotFound: It is not there, or there are several.
@@ -363,10 +361,10 @@ class Memory:
         source: str | None = None,
         quality: float | None = None,
     ) -> str:
-        """Change what is given of a note, and return its hash; other content has another hash.
+        """Change the given parts of a note, and return its hash; new content has a new hash.
 
-        How it was is kept: `history` shows it, and the old hash still leads here. Tags replace all
-        that there were. Keys of metadata are set one by one; one that is None goes.
+        The previous version is kept: `history` shows it, and its hash still finds the note. Tags
+        replace the old ones. Keys of metadata are set one by one; None removes a key.
 
         Raises:
             NotFound: There is none, it is deleted, or there are several.
@@ -386,7 +384,7 @@ class Memory:
 
     @verb("removes", "DELETE /memory/notes/{hash}", wrap="deleted", is_tool=True)
     async def delete(self, hash: str) -> bool:
-        """Delete a note so that `restore` can bring it back; tell whether it was there.
+        """Delete a note; `restore` brings it back. Return whether it existed.
 
         Raises:
             NotFound: There are several.
@@ -395,12 +393,12 @@ class Memory:
 
     @verb("removes", is_command=False)
     async def forget(self, memory_id: str) -> bool:
-        """Do as `delete` does."""
+        """Delete a note, as `delete` does."""
         return await self.delete(memory_id)
 
     @verb("removes", is_command=False)
     async def delete_batch(self, hashes: Sequence[str]) -> int:
-        """Delete several notes, and return how many were there.
+        """Delete several notes, and return how many existed.
 
         Raises:
             NotFound: One hash could mean several notes; none is deleted then.
@@ -418,7 +416,7 @@ class Memory:
 
     @verb("changes", "POST /memory/notes/{hash}/restore", wrap="restored", is_tool=True)
     async def restore(self, hash: str) -> bool:
-        """Bring a deleted note back as it was; tell whether there was one.
+        """Restore a deleted note; return whether there was one.
 
         Raises:
             NotFound: There are several.
@@ -430,7 +428,7 @@ class Memory:
     async def purge(self, hashes: str | Sequence[str]) -> int:
         """Erase notes for good, deleted or not, with all their versions; return how many.
 
-        Nothing of them is left in the store's files. Copies that others made are not reached.
+        Nothing of them is left in the files of the store. Copies elsewhere (backups) remain.
 
         Raises:
             NotFound: One hash could mean several notes; none is erased then.
@@ -440,7 +438,7 @@ class Memory:
 
     @verb("reads", "GET /memory/health", is_tool=True)
     async def health(self) -> CompactHealthInfo:
-        """Tell how the memory is; what is wrong is in `status`, and not raised."""
+        """Return the state of the memory; problems are in `status`, not raised."""
         backend = self._store.backend
         try:
             counts = await self._store.counts(self._namespace)
@@ -479,7 +477,7 @@ class Memory:
         after: Moment | None = None,
         before: Moment | None = None,
     ) -> CompactSearchResult:
-        """Return notes, newest first; `total` counts all that pass the filters."""
+        """List notes, newest first; `total` counts all that pass the filters."""
         wanted = self._filter(tags, tag_match, memory_type, after, before)
         limit, offset = check_limit(limit), check_offset(offset)
         return await self._finder.newest(

@@ -188,7 +188,7 @@ class Store(Protocol):
 
         Raises:
             NotFound: There is none.
-            BadInput: Another note says exactly that already.
+            BadInput: Another note has exactly this content already.
         """
 
     async def supersede(self, namespace: str, older: str, newer: str, *, is_found: bool) -> bool:

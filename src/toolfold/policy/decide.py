@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from toolfold.jsontypes import JsonObject
 from toolfold.policy.rules import BUILTIN, Action, Rule, fits_pattern
 
-_ABOUT: Final = "it is about this tool"
+_ABOUT: Final = "names this tool"
 
 
 class ToolFacts(NamedTuple):
@@ -135,24 +135,27 @@ def _fit(rule: Rule, tool: ToolFacts, call: CallFacts) -> tuple[bool, str]:
 def _holds(rule: Rule, call: CallFacts) -> tuple[bool, str]:
     """Whether a call is as a rule says, of a tool that the rule is about."""
     if rule.more_than is not None and call.count <= rule.more_than:
-        return False, f"it is call {call.count} of this run"
+        return False, f"this is call {call.count} of the run"
     if rule.tainted and not call.tainted:
-        return False, "nothing in its arguments is known to be an untrusted upstream's"
+        return False, "no argument is known to come from an untrusted server"
     if rule.when is None:
         return True, call.tainted if rule.tainted else _ABOUT
     truth = rule.when.holds_for(call.arguments)
     if truth is None:
-        return rule.action is not Action.ALLOW, "its condition cannot be told from these arguments"
+        return (
+            rule.action is not Action.ALLOW,
+            "its condition cannot be decided from these arguments",
+        )
     return truth, f"its condition {'holds' if truth else 'does not hold'}"
 
 
 def _is_about(rule: Rule, tool: ToolFacts) -> tuple[bool, str]:
     """Whether a rule is about a tool at all, whatever it is called with."""
     if rule.tools and not _fits_any((tool.name, *tool.other_names), rule.tools):
-        return False, "it is about other tools"
+        return False, "names other tools"
     modules = [name.partition(".")[0] for name in (tool.name, *tool.other_names)]
     if rule.upstreams and not _fits_any((tool.upstream, *modules), rule.upstreams):
-        return False, "it is about other upstreams"
+        return False, "names other servers"
     for name, truths in rule.annotations:
         said: bool | None = getattr(tool, name)
         means_no = said is None and name != "destructive" and rule.action is not Action.ALLOW

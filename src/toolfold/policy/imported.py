@@ -49,7 +49,7 @@ def translated(kept: Json, *, modules_of: ModulesOf) -> Translated:
             left.append(f"{action} {rule}: its name is longer than {_MAX_CHARS} characters")
         elif action == "allow" and parts.get("scope") != "user":
             source = parts.get("source")
-            left.append(f"allow {rule}: it stands in {source}, and here would hold everywhere")
+            left.append(f"allow {rule}: it is in {source}, and would apply everywhere here")
         elif action == "allow" and name["only"]:
             left.append(f"allow {rule}: it allows only some calls")
         else:

@@ -42,7 +42,7 @@ class Seal:
         except (InvalidTag, ValueError) as error:
             raise StoreError(
                 f"Page {page} of a vault was changed since it was written, so nothing of that "
-                "vault is used. Put a backup in its place, or have the vault forgotten."
+                "vault is used. Restore a backup, or run `toolfold privacy forget`."
             ) from error
 
     def _place(self, page: int) -> bytes:
@@ -82,8 +82,8 @@ class KeyStore:
         if key is None:
             where = "the system's keyring" if place == IN_KEYRING else str(self.file)
             raise StoreError(
-                f"The key of the vaults is not in {where} any more. Without it nothing in "
-                f"{self.file.parent} can be revealed: bring it back, or move the vaults away."
+                f"The key of the vaults is missing from {where}. Without it nothing in "
+                f"{self.file.parent} can be revealed: restore it, or move the vaults away."
             )
         return key
 
@@ -123,7 +123,7 @@ class KeyStore:
         key = os.urandom(KEY_BYTES)
         keyring.put(self._name, key.hex())
         if keyring.get(self._name) != key.hex():
-            raise StoreError("The system's keyring forgets what it is given.")
+            raise StoreError("The system's keyring does not keep its entries.")
         return key
 
     def _from_file(self) -> bytes | None:

@@ -26,8 +26,8 @@ _PATIENCE_MS: Final = 30_000
 _MAX_FILE_BYTES: Final = 1024 * 1024 * 1024
 _PAGE_BYTES: Final = 4096
 _DAMAGED: Final = (
-    " It stays as it is: put a backup in its place, or move it away to begin anew. What it"
-    " concealed cannot be revealed then."
+    " It was not changed: restore a backup, or move it away to start empty. Its values"
+    " cannot be revealed then."
 )
 
 # Each step brings a database of the version that is its index to the next.

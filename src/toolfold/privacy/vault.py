@@ -425,7 +425,9 @@ class Vault:
     def _placeholder(self, hidden: HiddenValue) -> str:
         placeholder = self._table.placeholder_of(hidden)
         if placeholder is None:  # another thread has just given it up
-            raise StoreError("The vault gave up its oldest values meanwhile. Run the code again.")
+            raise StoreError(
+                "The vault dropped its oldest values during this run. Run the code again."
+            )
         return str(placeholder)
 
 

@@ -57,7 +57,7 @@ class DaemonClient:
         self._asked += 1
         line = encode({**question, "id": self._asked})
         if len(line) > MAX_LINE:
-            raise RequestTooLong(f"{len(line):,} bytes are too many: {MAX_LINE:,} are the most.")
+            raise RequestTooLong(f"{len(line):,} bytes are too many: {MAX_LINE:,} is the limit.")
         self._link.send(line)
         while True:
             part = self._next(deadline)

@@ -221,7 +221,7 @@ class DaemonLink:
         A command is given all: it is ours, and may ask for any.
         """
         if greeting.get("proof") != self._proof:
-            self._give_up("Somebody else answers in the daemon's place; nothing was sent to it.")
+            self._give_up("Another process answers in place of the daemon; nothing was sent to it.")
             return
         needs = self._environ if self._kind == "command" else greeting["needs"]
         variables = {name: self._environ[name] for name in needs if name in self._environ}

@@ -46,9 +46,7 @@ _REPEATS_OF_UNSEEN = 5
 _INITIALIZE = "toolfold:initialize"
 _LISTEN = "subscriptions/listen"
 _CHECKING = "toolfold:checking:"
-_IN_DOUBT = (
-    "The toolfold daemon ended before this call was answered; whether it was done is not known."
-)
+_IN_DOUBT = "The toolfold daemon ended before this call was answered; its outcome is unknown."
 
 
 def relay(context: "dict[str, Any]", environ: "Mapping[str, str]") -> int:
@@ -161,7 +159,7 @@ class Relay:
         for line in lines.feed(chunk):
             self._on_client_line(line)
         if lines.dropped > dropped:
-            words = f"A line may have at most {MAX_LINE:,} bytes. It was not taken."
+            words = f"A line may have at most {MAX_LINE:,} bytes. It was rejected."
             self._send_to_client(refusal(None, words))
         return bool(chunk)
 

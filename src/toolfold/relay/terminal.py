@@ -163,8 +163,8 @@ class _Command:
             return
         report = reports.get(self._link.client) or {}
         words = report.get("text") or (
-            "The daemon ended before this command came to its end; whether it was done is not "
-            "known. `toolfold logs` may say why."
+            "The daemon ended before this command did; its outcome is "
+            "unknown. `toolfold logs` may show the reason."
         )
         self._fail(words)
 
@@ -261,7 +261,7 @@ def _interrupt(number: int, _frame: object) -> None:
 def _say_that_it_is_replaced(version: str) -> None:
     print(
         f"toolfold: The daemon was of toolfold {version}, and this is {__version__}: another is "
-        "started, and the old one ends when nobody waits for it.",
+        "started, and the old one ends once it is unused.",
         file=sys.stderr,
     )
 
@@ -277,10 +277,11 @@ def _content(message: "dict[str, Any]", name: str) -> bytes:
 
 
 def _streams() -> "dict[str, Any]":
-    """Say at which of our streams a person is, and how wide the terminal is."""
+    """Say at which of our streams a person is, how wide the terminal is, and its time zone."""
     found: dict[str, Any] = {
         "stdin": os.isatty(0), "stdout": os.isatty(1), "stderr": os.isatty(2)
     }  # fmt: skip
+    found["zone"] = os.environ.get("TZ", "")
     try:
         found["columns"] = os.get_terminal_size(1).columns
     except OSError:

@@ -292,7 +292,7 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """How many are held at this moment."""
+        """How many are held now."""
         return self._count - self._free
 
     @asynccontextmanager

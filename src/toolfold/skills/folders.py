@@ -88,7 +88,7 @@ class Root:
         found: list[FoundSkill] = []
         for folders in self._walk([]):
             if len(found) >= MAX_SKILLS:
-                reason = f"holds more than {MAX_SKILLS} skills; the rest is left out"
+                reason = f"has more than {MAX_SKILLS} skills; the others are ignored"
                 found.append(self._fault([], reason))
                 break
             found.append(folders if isinstance(folders, SkillFault) else self._read(folders))

@@ -222,7 +222,7 @@ class Library:
         """Return a skill for a model or a person to read."""
         usage = self.usage(skill)
         runs = "run" if usage.used == 1 else "runs"
-        done = f"used in {usage.used} {runs}, {usage.succeeded} ended well"
+        done = f"{usage.used} {runs}, {usage.succeeded} succeeded"
         error = f"\nlast error {usage.last_error}" if usage.last_error else ""
         past = self.versions(skill.name)
         number = past[-1].number if past else 1

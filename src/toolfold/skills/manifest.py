@@ -77,7 +77,7 @@ def parse_manifest(text: str) -> Manifest:
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
     if lines[0].rstrip() != _FENCE or not end:
-        raise BadInput("SKILL.md does not begin with front matter between two lines of ---")
+        raise BadInput("SKILL.md does not start with front matter between two lines of ---")
     fields: list[tuple[str, list[str]]] = []
     for line in lines[1:end]:
         match = _FIELD.fullmatch(line.rstrip())

@@ -161,7 +161,7 @@ def write_backup(
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise BadInput(f"{target} is there already. Name another file.") from None
+        raise BadInput(f"{target} exists already. Name another file.") from None
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror}.") from error
     try:
@@ -324,7 +324,9 @@ class _Reader:
         with tarfile.open(archive, "r|gz") as members:
             for count, member in enumerate(members):
                 if content or count > _MAX_MEMBERS:
-                    raise BadInput(f"{archive} goes on where a backup ends. It was not restored.")
+                    raise BadInput(
+                        f"{archive} has data after the end of the backup. It was not restored."
+                    )
                 if member.name == _MANIFEST:
                     content = self._manifest(members, member)
                 else:
@@ -377,7 +379,7 @@ class _Reader:
             or member.name in self.files
         ):
             raise BadInput(
-                f"The backup holds {member.name[:200]!r}, which no backup does. Nothing was "
+                f"The backup contains {member.name[:200]!r}, which is unexpected. Nothing was "
                 "restored."
             )
         return self.places[key].joinpath(*parts)

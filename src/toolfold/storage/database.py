@@ -29,7 +29,7 @@ _REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full. Free some space and try again",
     sqlite3.SQLITE_READONLY: "it can only be read: the file or its disk is write-protected",
     sqlite3.SQLITE_BUSY: "another process keeps it locked. Try again",
-    sqlite3.SQLITE_CORRUPT: "it is damaged. It stays as it is; put a backup in its place",
+    sqlite3.SQLITE_CORRUPT: "it is damaged. It stays as it is; restore a backup",
     sqlite3.SQLITE_NOTADB: "it is not a database. Move it away, or name another file",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened. Check its directory and the rights to it",
 }
@@ -116,7 +116,7 @@ class Database:
                 if is_busy:
                     raise StoreError(
                         f"What was erased from {self._path} still stands in its log, because "
-                        "another process reads it. Purge once more when that has ended."
+                        "another process reads it. Purge again when that has ended."
                     )
 
     def _connect_to_write(self) -> sqlite3.Connection:

@@ -298,8 +298,8 @@ class PostgresDatabase:
             if not connection.closed:
                 raise
             raise StoreError(
-                f"{self.name} was lost while it was told to keep this: whether it did is not "
-                "known. Look before you try again."
+                f"{self.name} was lost during a write: its outcome is unknown. "
+                "Check before you try again."
             ) from error
 
     def _bring_up_to_date(self, connection: _Connection) -> None:

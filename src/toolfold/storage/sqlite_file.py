@@ -86,7 +86,7 @@ def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection |
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
             f"{schema.name.capitalize()} {path} cannot be read: {error}. If it is damaged, whoever "
-            "writes to it next sets it aside and begins another."
+            "writes to it next sets it aside and starts a new one."
         ) from error
 
 

@@ -181,7 +181,7 @@ def needing_driver() -> Iterator[None]:
         yield
     except ImportError as error:
         raise StoreError(
-            "`database_url` names a PostgreSQL, and what speaks to it is not installed: "
+            "`database_url` names a PostgreSQL database, and its driver is not installed: "
             "`pip install 'toolfold[postgres]'`."
         ) from error
 

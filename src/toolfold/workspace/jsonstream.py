@@ -45,10 +45,12 @@ class JsonStream:
         for name in names:
             if not self._find(name, seen):
                 told = ", ".join(map(repr, seen)) or "none"
-                raise BadInput(f"There is no {name!r} in the file. Its keys there: {told}.")
+                raise BadInput(f"The file has no {name!r}. Its keys: {told}.")
         if self._next() == "{":
             told = ", ".join(repr(key) for key, _ in islice(self.shape(), _TOLD_KEYS))
-            raise BadInput(f"It is an object, not a list: say which with at=…. Its keys: {told}.")
+            raise BadInput(
+                f"It is an object, not a list: choose a list with at=…. Its keys: {told}."
+            )
         if self._next() != "[":
             raise BadInput("There is no list of records in the file.")
         return self._items()

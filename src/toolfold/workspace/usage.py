@@ -63,10 +63,10 @@ class LockedUsage:
         """
         quota = self._quota
         if size > 0 and self._bytes + size > quota.bytes:
-            words = f"The workspace may hold {quota.bytes:,} bytes, and has {self._bytes:,}"
+            words = f"The workspace is limited to {quota.bytes:,} bytes, and has {self._bytes:,}"
             raise OSError(errno.ENOSPC, f"{words}: {_FULL_HINT}")
         if files > 0 and self._files + files > quota.files:
-            words = f"The workspace may hold {quota.files:,} files and directories"
+            words = f"The workspace is limited to {quota.files:,} files and directories"
             raise OSError(errno.ENOSPC, f"{words}: {_FULL_HINT}")
 
     def fit(self, size: int) -> None:

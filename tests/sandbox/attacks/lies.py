@@ -37,7 +37,7 @@ VALUES: Final = [
     ("half a surrogate printed", "print('\\ud800')"),
     ("escaped surrogates in a text", "import host, json\nhost.echo(json.dumps('\\U0001f600'))"),
     ("nulls", "import host\nprint('a\\0b')\nhost.echo('\\0')"),
-    ("a value that holds itself", "a = []\na.append(a)\na"),
+    ("a value that contains itself", "a = []\na.append(a)\na"),
     ("an argument that holds itself", "import host\na = {}\na['a'] = a\nhost.echo(a)"),
     ("a module", "import sys\nsys"),
     ("the builtins", "import builtins\nvars(builtins)"),

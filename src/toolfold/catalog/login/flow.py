@@ -100,11 +100,11 @@ def _too_late(server: ServerConfig, timeout_s: float, *, was_shown: bool) -> Log
     """Say who has been waited for in vain."""
     if was_shown:
         return LoginFailed(
-            f"Nobody logged in to {server.name!r} within {timeout_s:g} s. "
+            f"No login to {server.name!r} within {timeout_s:g} s. "
             "Run it again, and open the page in a browser on this machine."
         )
     return LoginFailed(
-        f"{server.name!r} did not answer within {timeout_s:g} s, so nobody could log in."
+        f"{server.name!r} did not answer within {timeout_s:g} s, so the login failed."
     )
 
 

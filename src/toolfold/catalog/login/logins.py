@@ -157,7 +157,7 @@ class LoginState:
     def __str__(self) -> str:
         """Say it in a few words, after the server's name."""
         if self.status == "valid" and self.renews_itself:
-            return "logged in, renewed by itself"
+            return "logged in, renewed automatically"
         if self.status == "valid":
             return (
                 f"logged in until {shown_time(self.expires_at)}" if self.expires_at else "logged in"

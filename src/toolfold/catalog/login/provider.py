@@ -89,7 +89,7 @@ class Callback:
         if self._answer is None:
             self._answer = answer
         if "error" in answer:
-            return "200 OK", "The login was refused. The terminal says more."
+            return "200 OK", "The login was refused. See the terminal."
         return "200 OK", "toolfold has what it needs. You can close this page."
 
 

@@ -160,7 +160,7 @@ class ToolIndex:
             StoreError: It was written by another version.
         """
         if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
-            raise StoreError("The stored index is not of this version. Build it anew.")
+            raise StoreError("The stored index has another version. Rebuild it.")
         parts = tuple(stored.get(part) for part in ("tools", "names", "terms"))
         tools, names, terms = cast("_Stored", parts)
         return cls(StoredTools(tools), terms=WordIndex(names=names, terms=StoredTerms(terms)))

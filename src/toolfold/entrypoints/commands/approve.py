@@ -3,12 +3,12 @@
 import dataclasses
 import sys
 from argparse import Namespace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from toolfold.config.config import Config
 from toolfold.entrypoints.commands.options import config_of, config_of_run
 from toolfold.entrypoints.screen import Cell, print_json, print_line, tell
+from toolfold.entrypoints.terminal import local_time
 from toolfold.errors import ConfigError, count, shown
 from toolfold.execution.report import RunReport
 from toolfold.execution.trust.approval_form import MAX_APPROVED_CALLS
@@ -95,7 +95,7 @@ def _list(arguments: Namespace, approvals: Approvals) -> int:
 
 
 def _describe(approval: Approval) -> None:
-    until = datetime.fromtimestamp(approval.expires_at, tz=UTC).astimezone().strftime("%H:%M")
+    until = local_time(approval.expires_at).strftime("%H:%M")
     calls = f"{count(approval.known, 'call')} waiting"
     run, tool = Cell(approval.attempt, "name"), Cell(shown(approval.tool), "strong")
     print_line(run, "  ", tool, f": {calls}, open until {until}")
@@ -114,4 +114,8 @@ def _is_sure(question: str) -> bool:
             "Only a person at a terminal can approve: type this command in one. An agent must not "
             "decide for its user."
         )
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:  # nothing more can be typed, and that is no yes
+        print()
+        return False

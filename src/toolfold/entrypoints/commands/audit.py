@@ -10,8 +10,10 @@ from pathlib import Path
 from toolfold.config.config import load_config
 from toolfold.entrypoints.commands.times import parse_since
 from toolfold.entrypoints.screen import print_json
-from toolfold.entrypoints.terminal import absolute
-from toolfold.errors import NotFound, count, shown
+from toolfold.entrypoints.terminal import absolute, read_file
+from toolfold.errors import BadInput, NotFound, count, shown
+from toolfold.journal.audit.chain import key_path, read_signer
+from toolfold.journal.audit.exported import verify_export
 from toolfold.journal.audit.verify import AuditFault, Verified
 from toolfold.journal.audit_check import check_log
 from toolfold.journal.reader import JournalReader, read_journal
@@ -19,13 +21,15 @@ from toolfold.memory.transfer.items import NewFile
 
 _ACCEPT = (
     "If you know why its end is missing (the power failed), `toolfold runs verify --accept` "
-    "takes the log as it is."
+    "accepts the log as it is."
 )
 
 
 def verify(arguments: Namespace) -> int:
-    """Verify the audit log; 1 if something is wrong."""
+    """Verify the audit log, or an export of it; 1 if something is wrong."""
     path = _journal()
+    if arguments.file:
+        return _verify_export(arguments, path)
     aside = _set_aside(path)
     verified = check_log(path, is_accepting=arguments.accept)
     if arguments.json:
@@ -35,6 +39,22 @@ def verify(arguments: Namespace) -> int:
     return int(verified.fault is not None or bool(aside) or bool(verified.gaps))
 
 
+def _verify_export(arguments: Namespace, path: Path) -> int:
+    if arguments.accept:
+        raise BadInput("--accept is for the log itself, not for an export: leave out one of them.")
+    exported, signer = read_file(arguments.file), read_signer(path)
+    if signer is None:
+        raise NotFound(f"The key {key_path(path)} is missing: the export cannot be verified here.")
+    verified = verify_export(exported.splitlines(), signer)
+    if arguments.json:
+        print_json(dataclasses.asdict(verified))
+    elif verified.fault:
+        print(f"The export does not verify: {shown(verified.fault, max_chars=500)}.")
+    else:
+        print(f"Export verified: {count(verified.entries, 'entry', 'entries')}.")
+    return int(bool(verified.fault))
+
+
 def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
     if verified.fault:
         yield from _fault_lines(verified.fault)
@@ -42,7 +62,7 @@ def _verified_lines(verified: Verified, aside: list[str]) -> Iterator[str]:
         entries = count(verified.entries, "entry", "entries")
         yield f"Audit log verified: {entries} of {count(verified.runs, 'run')}."
     for gap in verified.gaps:
-        yield f"Something is missing: {shown(gap, max_chars=500)}"
+        yield f"Missing: {shown(gap, max_chars=500)}"
     if verified.pruned or verified.trimmed:
         yield (
             f"Retention has deleted rows: of entries {verified.pruned:,}, before the first one "

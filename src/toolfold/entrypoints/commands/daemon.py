@@ -161,24 +161,26 @@ def take_place(reach: DaemonHandle) -> int | None:
 
 def _print_status(answer: dict[str, Any]) -> None:
     since = _ago(answer["started"])
-    print(f"daemon    process {answer['pid']}, toolfold {answer['version']}, for {since}")
+    print(f"daemon    process {answer['pid']}, toolfold {answer['version']}, up {since}")
     for client in answer["clients"]:
         requests = count(client["in_flight"], "request")
         busy = f", {requests} in progress" if client["in_flight"] else ""
         print(
             f"client    process {client['pid']} in {client['project']}, "
-            f"for {_ago(client['since'])}{busy}"
+            f"connected for {_ago(client['since'])}{busy}"
         )
     for server in answer["servers"]:
         print(f"server    {server['name']}: {server['fault'] or server['state']}")
     if not answer["clients"] and answer["idle_s"] is not None:
-        print(f"No clients: it ends itself after {answer['idle_s']:g} s without any.")
+        print(f"No clients: the daemon stops after {answer['idle_s']:g} s without one.")
 
 
 def _ago(then: float) -> str:
     seconds = max(0, round(time.time() - then))
     hours, minutes = divmod(seconds // 60, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds % 60} s"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
 
 
 def _until(condition: Callable[[], object], limit_s: float) -> bool:

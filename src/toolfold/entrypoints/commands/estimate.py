@@ -141,9 +141,9 @@ def text(found: Estimate, price: Price) -> str:
 def _lines(found: Estimate, price: Price) -> Iterator[str]:
     faults = [f"!  {name}: {fault}" for name, fault in found.faults.items()]
     if not found.servers:
-        yield from ["None of your servers answered.", *faults]
+        yield from ["No server answered.", *faults]
         return
-    yield "What your servers put before a model when a conversation begins, in tokens (o200k):"
+    yield "Tokens of tool definitions at the start of a conversation (o200k):"
     yield ""
     yield f"{'server':<24} {'tools':>6} {'names only':>11} {'all loaded':>11}"
     for each in found.servers:
@@ -151,10 +151,10 @@ def _lines(found: Estimate, price: Price) -> Iterator[str]:
         yield f"{line}  {bar(each.loaded, found.servers[0].loaded)}"
     tools = sum(each.tools for each in found.servers)
     yield f"{'together':<24} {tools:>6,} {found.names:>11,} {found.loaded:>11,}"
-    yield f"{'toolfold in their place':<24} {1:>6,} {found.toolfold:>11,} {found.toolfold:>11,}"
+    yield f"{'toolfold instead':<24} {1:>6,} {found.toolfold:>11,} {found.toolfold:>11,}"
     yield ""
-    yield "Clients that defer definitions, as Claude Code does, begin with the names, and read each"
-    yield "definition when it is needed; others load all. Answers of tools come on top of both."
+    yield "Clients that defer definitions, as Claude Code does, start with names only and read each"
+    yield "definition when needed; others load all. Answers of tools are not included."
     yield from faults
     if (money := price.of(found.loaded - found.toolfold)) is not None:
         who = f" of {count(price.users, 'user')}" if price.users > 1 else ""

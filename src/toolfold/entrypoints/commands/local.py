@@ -40,8 +40,8 @@ from toolfold.journal.runs import TERMINAL, Origin
 
 _UNREAD: Final = 141
 _BEGUN_AGAIN: Final = (
-    "The interpreter that this began in lacks something, so it began again in CPython. What it "
-    "printed the first time stands above, too."
+    "The quick interpreter lacks a feature that this code uses, so the code was restarted in "
+    "CPython. The output of the first attempt is shown above, too."
 )
 
 _T = TypeVar("_T")

@@ -98,9 +98,9 @@ async def _revoke(granted: Login) -> str:
     """Have the authorization server forget the login too (RFC 7009); say what came of it."""
     endpoint = granted.revocation_endpoint
     if endpoint is None:
-        return "the server cannot be told, and ends the login when its time is over"
+        return "the server offers no revocation; its login expires by itself"
     if not is_private(endpoint):
-        return "the server was not told, for others could read the login on its way there"
+        return "the server was not notified: the connection is not encrypted"
     tokens = [("refresh_token", granted.refresh_token), ("access_token", granted.access_token)]
     forms = [{"token": token, "token_type_hint": kind} for kind, token in tokens if token]
     try:
@@ -108,8 +108,8 @@ async def _revoke(granted: Login) -> str:
             request = client_request(granted, endpoint, form)
             (await ask(request, timeout_s=_REVOCATION_TIMEOUT_S)).raise_for_status()
     except httpx2.HTTPError:
-        return "the server could not be told, and ends the login when its time is over"
-    return "the server has taken the login back too"
+        return "the server could not be notified; its login expires by itself"
+    return "the server has revoked the login, too"
 
 
 def _server(config: Config, name: str) -> ServerConfig:
@@ -125,7 +125,7 @@ def _insist_on_use(server: ServerConfig) -> None:
     if server.is_program:
         raise ConfigError(
             f"{name!r} is a program on this machine (stdio), which needs no login. "
-            "What it has to know stands under `env` in its entry."
+            "Its credentials belong under `env` in its entry."
         )
     if references_in(server.url):
         raise ConfigError(

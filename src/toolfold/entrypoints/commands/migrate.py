@@ -28,7 +28,9 @@ def migrate(arguments: Namespace) -> int:
         raise ConfigError("--from and --to are the same database.")
     lock = take_place(find_daemon())
     if lock is None:
-        raise ConfigError("The daemon is running, and may write meanwhile. First: `toolfold stop`.")
+        raise ConfigError(
+            "The daemon is running and may write during the copy. First: `toolfold stop`."
+        )
     try:
         copied = anyio.run(migrate_stores, config, source, target, _tell)
         stores = (key_store(config.directories, each) for each in (source, target))
@@ -40,7 +42,7 @@ def migrate(arguments: Namespace) -> int:
         return 0
     for each in copied:
         print(f"{each.name:<24} {each.rows:>9,} rows  sha256 {each.sha256[:16]}")
-    print("All of it is there, row by row the same. Name it: `database_url` in config.toml.")
+    print("All rows were copied and compared. Now set `database_url` in config.toml.")
     print(f"API keys: {keys}. Runs, sessions and workspace files stay in local files.")
     return 0
 

@@ -38,7 +38,7 @@ def config_of_run(arguments: Namespace, config: Config, run_id: str, begun: Orig
     place = Path(project or config.start_directory)
     if place != config.start_directory:
         if not place.is_dir():
-            raise ConfigError(f"The project of this run is not there any more: {place}.")
+            raise ConfigError(f"The project of this run no longer exists: {place}.")
         config = config_of(arguments, cwd=place)
     if not client.startswith("key:"):
         return config

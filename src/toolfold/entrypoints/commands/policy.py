@@ -1,6 +1,7 @@
 """`toolfold policy`: which rules there are, which decides, and rules about single tools."""
 
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -16,19 +17,26 @@ from toolfold.execution.trust.approval_form import modules_of, policy_files, rul
 from toolfold.execution.trust.approvals import approvals_of, scope_of
 from toolfold.execution.trust.asked_clients import CLIENTS_FILE, AskedClients
 from toolfold.execution.trust.guard import facts_of
+from toolfold.journal.journal import journal_of
+from toolfold.journal.runs import TERMINAL, Origin
 from toolfold.jsontypes import Json, JsonObject
 from toolfold.policy.decide import ToolFacts, decide, explain
 from toolfold.policy.edit import with_rule, without_rule
 from toolfold.policy.files import IMPORTED, NAME, read_imported, read_policy
 from toolfold.policy.imported import RulePattern, as_toml, translated
-from toolfold.policy.rules import fits_pattern
+from toolfold.policy.rules import Action, fits_pattern
 from toolfold.storage.files import make_private, read_file, replace_file
 
 _COLUMNS = (Column("ACTION"), Column("TOOLS", is_wide=True), Column("RULE", is_wide=True))
 _APPROVALS = {
     "auto": "the built-in rule asks where a local client can ask; HTTP and keys always ask.",
-    "always": "the built-in rule always asks, and the run waits where nobody can be asked.",
-    "never": "the built-in rule asks nobody; your own rules hold.",
+    "always": "the built-in rule always asks; where nobody can be asked, the run waits.",
+    "never": "the built-in rule never asks; your own rules still apply.",
+}
+_EFFECTS = {
+    "allow": "called without asking from now on",
+    "deny": "never called from now on",
+    "ask": "needs approval from now on",
 }
 _STYLES = {"allow": "good", "ask": "warn", "deny": "bad"}
 
@@ -50,9 +58,11 @@ def policy_show(arguments: Namespace) -> int:
         print(f"These clients refuse questions by themselves: {shown(', '.join(names))}.")
     for reason in _left_of(config, _imported(config)):
         if not reason.startswith("allow"):
-            print(f"Does not hold, write it into {NAME}: {shown(reason, max_chars=500)}.")
+            print(f"Not in force, write it into {NAME}: {shown(reason, max_chars=500)}.")
     if _is_left(config):
-        print("Rules of your client that allow do not hold: `toolfold policy import` adds them.")
+        print(
+            "Rules of your client that allow are not in force: `toolfold policy import` adds them."
+        )
     return 0
 
 
@@ -84,7 +94,7 @@ def policy_check(arguments: Namespace) -> int:
     given = _given(arguments.arguments)
     client = f"key:{arguments.key}" if arguments.key else ""
     policy = policy_files(config).policy(client)
-    facts = _facts(arguments)
+    facts = _facts(arguments, str(arguments.tool))
     scope = scope_of(config.namespace, client)
     is_allowed = approvals_of(config).is_always_allowed(scope, facts.name)
     decision = decide(policy, facts, given, arguments.count)
@@ -119,13 +129,12 @@ def _given(text: str) -> JsonObject:
     return given
 
 
-def _facts(arguments: Namespace) -> ToolFacts:
+def _facts(arguments: Namespace, name: str) -> ToolFacts:
     """Return what is known of a tool from what its server listed last.
 
     Raises:
         NotFound: Its server is known, or there is none of that name, and it has no such tool.
     """
-    name = str(arguments.tool)
     shelf = CachedCatalog(arguments)
     try:
         return facts_of(shelf.known().find(name))
@@ -138,31 +147,56 @@ def _facts(arguments: Namespace) -> ToolFacts:
 
 
 def policy_set(arguments: Namespace) -> int:
-    """Write a rule about a tool into the user's file, before all others."""
-    config = config_of(arguments)
-    tool, action = str(arguments.tool), str(arguments.verb)
+    """Write rules about tools into the user's file, before all others."""
+    config, action = config_of(arguments), str(arguments.verb)
     path = config.directories.config / NAME
+    if action == "allow":
+        _require_person(path)
     read_policy(path)
+    facts = [_named(arguments, tool) for tool in arguments.tools]
     text = _text(path)
-    if "*" not in tool:
-        facts = _facts(arguments)
-        tool = facts.name
-        text = _without_rules(text, facts)
-    _write(path, with_rule(text, action, tool))
-    if action != "allow":
-        approvals_of(config).ask_again(config.namespace, tool)
+    for each in facts:
+        text = with_rule(_without_rules(text, each), action, each.name)
+    _record(config, f"{action} {', '.join(each.name for each in facts)}")
+    _write(path, text)
+    for each in facts:
+        if action != "allow":
+            approvals_of(config).ask_again(config.namespace, each.name)
     if arguments.json:
-        print_json({"tool": tool, "action": action, "file": str(path)})
+        tools = [each.name for each in facts]
+        print_json({"tools": tools, "action": action, "file": str(path)})
         return 0
-    words = {
-        "allow": "is called without asking",
-        "deny": "is never called",
-        "ask": "needs approval",
-    }
-    print_line(_action(action), f" {shown(tool)}: it {words[action]} from now on ({path}).")
-    if "*" in tool and not _fits_any(arguments, tool):
-        print(f"No tool fits {shown(tool)} now; the rule is kept for later ones.")
+    for each in facts:
+        print_line(_action(action), f" {shown(each.name)}: {_EFFECTS[action]} ({path}).")
+        if "*" in each.name and not _fits_any(arguments, each.name):
+            print(f"No tool fits {shown(each.name)} now; the rule is kept for later ones.")
     return 0
+
+
+def _named(arguments: Namespace, tool: str) -> ToolFacts:
+    return ToolFacts(tool, tool.partition(".")[0]) if "*" in tool else _facts(arguments, tool)
+
+
+def _require_person(path: Path) -> None:
+    """Let only a person at a terminal make rules less strict.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError(
+            "Only a person at a terminal can make rules less strict: type this command in one, or "
+            f"edit {path}. An agent must not decide for its user."
+        )
+
+
+def _record(config: Config, change: str) -> None:
+    """Have the audit log tell which rule the user changed, before the change."""
+    journal = journal_of(config)
+    origin = Origin(client=TERMINAL, project=str(config.project or config.start_directory))
+    code = f"# The user changed rules: {shown(change, max_chars=500)}."
+    with journal.opened(), journal.begin(origin, code, kind="request") as run:
+        run.end(failure=None, reply="")
 
 
 def _fits_any(arguments: Namespace, pattern: str) -> bool:
@@ -174,26 +208,37 @@ def _fits_any(arguments: Namespace, pattern: str) -> bool:
 def policy_unset(arguments: Namespace) -> int:
     """Take out what `policy_set` has written, and what `approve --always` has allowed."""
     config = config_of(arguments)
-    tool, path = str(arguments.tool), config.directories.config / NAME
-    read_policy(path)
-    before = _text(path)
-    facts = _facts_if_known(arguments)
-    after = _without_rules(before, facts)
-    was_allowed = approvals_of(config).ask_again(config.namespace, facts.name)
-    if after == before and not was_allowed:
-        sentence = f"There is no rule about {shown(tool)} alone. `toolfold policy` lists the rules."
-        tell(arguments, sentence, tool=tool, removed=False)
-        return 1
-    if after != before:
+    path = config.directories.config / NAME
+    rules = read_policy(path).rules
+    strict = {rule.tools for rule in rules if rule.action is not Action.ALLOW}
+    text = after = _text(path)
+    removed: list[str] = []
+    for tool in map(str, arguments.tools):
+        facts, kept = _facts_if_known(arguments, tool), after
+        if strict & {(name,) for name in (facts.name, *facts.other_names)}:
+            _require_person(path)
+        after = _without_rules(kept, facts)
+        if approvals_of(config).ask_again(config.namespace, facts.name) or after != kept:
+            removed.append(tool)
+    if after != text:
+        _record(config, f"unset {', '.join(removed)}")
         _write(path, after)
-    sentence = f"Removed: the other rules decide about {shown(tool)} now."
-    tell(arguments, sentence, tool=tool, removed=True)
-    return 0
+    return _report_unset(arguments, removed)
 
 
-def _facts_if_known(arguments: Namespace) -> ToolFacts:
+def _report_unset(arguments: Namespace, removed: list[str]) -> int:
+    lines: list[str] = []
+    if removed:
+        lines.append(f"Removed: the other rules decide about {shown(', '.join(removed))} now.")
+    if left := [each for each in arguments.tools if each not in removed]:
+        named = shown(" or ".join(left))
+        lines.append(f"There is no rule about {named} alone. `toolfold policy` lists the rules.")
+    tell(arguments, "\n".join(lines), tools=list(arguments.tools), removed=removed)
+    return int(bool(left))
+
+
+def _facts_if_known(arguments: Namespace, name: str) -> ToolFacts:
     """Return what is known of a tool; of one that is not there any more, its name."""
-    name = str(arguments.tool)
     try:
         return facts_of(CachedCatalog(arguments).known().find(name))
     except NotFound:
@@ -223,6 +268,7 @@ def policy_import(arguments: Namespace) -> int:
     path = config.directories.config / NAME
     new = _new(config, found.rules)
     if new and not arguments.dry_run:
+        _record(config, f"import {', '.join(f'{action} {tools}' for action, tools in new)}")
         _take_over(config, path, new)
     if arguments.json:
         added = [{"action": action, "tools": tools} for action, tools in new]

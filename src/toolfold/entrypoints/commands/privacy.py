@@ -153,7 +153,7 @@ def privacy_reveal(arguments: Namespace) -> int:
     """Print a text with what its placeholders stand for."""
     if not sys.stdout.isatty():
         raise BadInput(
-            "What placeholders stand for is shown at a terminal only, never to a program or in a "
+            "Values of placeholders are shown at a terminal only, never to a program or in a "
             "file. Type the command yourself, in a terminal."
         )
     config = load_config()
@@ -206,7 +206,7 @@ def privacy_check(arguments: Namespace) -> int:
     told = ", ".join(f"{number} {kind}" for kind, number in sorted(vault.counts.items()))
     print(f"{told or 'Nothing'} would be concealed.", file=sys.stderr)
     if config.settings.privacy.mode != "on":
-        print(f"Models see this text as it is now. {mode_text}", file=sys.stderr)
+        print(f"Models see this text unchanged now. {mode_text}", file=sys.stderr)
     return 0
 
 
@@ -222,7 +222,7 @@ def privacy_forget(arguments: Namespace) -> int:
             emptied = vaults.forget_unused(since=since)
             tell(arguments, f"{count(emptied, 'vault')} emptied.", vaults=emptied)
             return 0
-        prompt = f"Forget what all placeholders of {shown(config.namespace)} stand for?"
+        prompt = f"Erase the values of all placeholders of {shown(config.namespace)} stand for?"
         if not confirm(prompt, yes=arguments.yes):
             tell(arguments, "Nothing was forgotten.", values=0)
             return 1

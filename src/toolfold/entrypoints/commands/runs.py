@@ -30,8 +30,8 @@ _COLUMNS = (
 _KINDS: dict[RunKind, str] = {
     "code": "",
     "rehearsal": "dry run",
-    "direct": "one tool",
-    "request": "one tool, for a program",
+    "direct": "call",
+    "request": "call",
     "hook": "hook",
     "reveal": "reveal",
 }
@@ -70,7 +70,7 @@ def _find(wanted: str) -> Run | None:
     if wanted != "last":
         return read_journal(lambda journal: journal.find(wanted))
     newest = read_journal(lambda journal: journal.newest(1))
-    return newest[0] if newest else None
+    return read_journal(lambda journal: journal.find(newest[0].id)) if newest else None
 
 
 def _row(run: Run) -> tuple[str | Cell, ...]:
@@ -129,7 +129,7 @@ def runs_show(arguments: Namespace) -> int:
             print(f"{word}: {shown(said)}")
     print_text("code", run.code)
     calls = count(run.call_count, "call")
-    print_line(Cell(f"{calls}:" if run.calls else "No call was answered.", "strong"))
+    print_line(Cell(f"{calls}:" if run.calls else "No calls.", "strong"))
     for call in run.calls:
         print(f"  {call.position:>5}  {_call_line(call)}")
     if run.ending:
@@ -150,8 +150,8 @@ def _without_end(run: Run, following: Run | None) -> str:
         return "The run has not ended: calls in progress are not listed."
     lost = "The run was lost with its process: calls that were in progress are not listed."
     if following:
-        return f"{lost} {following.id} went on with it."
-    return f"{lost} `toolfold runs resume {run.id}` goes on with it."
+        return f"{lost} {following.id} resumed it."
+    return f"{lost} `toolfold runs resume {run.id}` resumes it."
 
 
 def _call_line(call: Call) -> str:
@@ -165,7 +165,7 @@ def _first_line(code: Text) -> str:
     """Return the first line that says what a program does: imports come before it."""
     lines = [line.strip() for line in code.head.splitlines() if line.strip()]
     telling = (line for line in lines if not line.startswith(("import ", "from ", "#")))
-    return next(telling, lines[0] if lines else "")
+    return next(telling, lines[0].removeprefix("# ") if lines else "")
 
 
 def _failure(run: Run) -> str | None:
@@ -174,7 +174,7 @@ def _failure(run: Run) -> str | None:
 
 
 def _decisions(run: Run) -> list[str]:
-    """Say what somebody decided about calls of a run."""
+    """Say what was decided about calls of a run."""
     found = read_journal(lambda journal: journal.recordings(run.id)) or []
     events = (timed.what for attempt, timeds in found for timed in timeds)
     return [

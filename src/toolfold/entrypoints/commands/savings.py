@@ -5,13 +5,13 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from toolfold.config.config import load_config
 from toolfold.entrypoints.commands import savings_text as shown
 from toolfold.entrypoints.commands.price import Price
 from toolfold.entrypoints.commands.times import parse_since
+from toolfold.entrypoints.terminal import local_time
 from toolfold.journal.accounts import Accounts
 from toolfold.journal.ledger import Account, Sums, sums, uses
 from toolfold.journal.reader import read_journal
@@ -62,7 +62,7 @@ def _grouped(accounts: Sequence[Account], by: str) -> Mapping[str, Sums]:
 
 
 def _day(account: Account) -> str:
-    return datetime.fromtimestamp(account.at, tz=UTC).astimezone().strftime("%Y-%m-%d")
+    return local_time(account.at).strftime("%Y-%m-%d")
 
 
 _NAMES: Final[Mapping[str, Callable[[Account], str]]] = {

@@ -1,9 +1,9 @@
 """Savings as lines for a terminal. Pure."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
+from toolfold.entrypoints.terminal import local_time
 from toolfold.errors import count, shown
 from toolfold.journal.ledger import Sums, ToolUse
 
@@ -15,7 +15,7 @@ _NAME_CHARS: Final = 40
 
 def overview(total: Sums, *, since: float, cut: int) -> Iterator[str]:
     """Say what passed, and what would have."""
-    day = datetime.fromtimestamp(since, tz=UTC).astimezone().strftime("%Y-%m-%d")
+    day = local_time(since).strftime("%Y-%m-%d")
     runs, calls = count(total.runs, "run"), count(total.calls, "call")
     yield f"{runs} with {calls} of tools since {day}, in tokens (o200k):"
     yield ""
@@ -30,7 +30,7 @@ def overview(total: Sums, *, since: float, cut: int) -> Iterator[str]:
     yield ""
     yield "Claude Code defers definitions, so the second line is what it would have had to read."
     if cut:
-        yield f"Of {count(cut, 'text')} only the beginning was kept and counted: it was more."
+        yield f"{count(cut, 'text')} was cut when recorded, so the real numbers are higher."
 
 
 def sums_table(groups: Mapping[str, Sums], title: str) -> Iterator[str]:

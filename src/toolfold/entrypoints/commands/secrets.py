@@ -104,7 +104,7 @@ def _keep(config: Config, name: str, value: str) -> tuple[str, str]:
     kept = f"{name!r} is kept in {'the system keyring' if place == 'keyring' else file}."
     users = _users(config, name)
     if users:
-        return place, f"{kept}\nUsed by {', '.join(users)}; nothing needs a restart."
+        return place, f"{kept}\nUsed by {', '.join(users)}; no restart is needed."
     return place, f"{kept}\nNo server uses it yet: write ${{keyring:{name}}} where it belongs."
 
 

@@ -74,7 +74,7 @@ def add(arguments: argparse.Namespace) -> int:
         _write(path, text)
     added = {"name": name, "file": str(path), "added": not arguments.dry_run}
     if not (arguments.dry_run or arguments.json):
-        print(f"Added {name} to {path}. It is there in the next run; nothing needs a restart.")
+        print(f"Added {name} to {path}. The next run can use it; no restart is needed.")
     if api is not None:
         names = [tool.function for tool in _tools_of(name, api)]
         if arguments.json:

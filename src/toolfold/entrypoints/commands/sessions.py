@@ -29,7 +29,7 @@ def sessions_list(arguments: Namespace) -> int:
     elif found:
         print_table(_COLUMNS, map(_row, found))
     else:
-        print("No sessions in this project. `toolfold run --session NAME` begins one.")
+        print("No sessions in this project. `toolfold run --session NAME` starts one.")
     return 0
 
 

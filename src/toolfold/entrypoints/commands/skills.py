@@ -149,7 +149,7 @@ def _files(skill: Skill) -> list[tuple[Path, Path]]:
                 found.append((path, path.relative_to(skill.folder)))
                 size += path.stat().st_size
         if len(found) > _MAX_EXPORTED or size > _MAX_EXPORTED_BYTES:
-            raise BadInput(f"{skill.folder} holds too much to be exported: copy it yourself.")
+            raise BadInput(f"{skill.folder} is too large to export: copy it yourself.")
     return found
 
 

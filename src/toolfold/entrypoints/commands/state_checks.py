@@ -252,10 +252,10 @@ def _examine_databases(data: Path, findings: Findings) -> None:
 def _database_fix(name: str, fault: str) -> str:
     if "newer toolfold" in fault:
         return "Update this toolfold."
-    restore = "`toolfold restore FILE` puts a backup in its place."
+    restore = "`toolfold restore FILE` restores a backup."
     if name in _KEPT:
-        return f"{restore} Without one, stop the daemon and move the file away to begin anew."
-    return f"{restore} Otherwise it is set aside with the next write, and another begins."
+        return f"{restore} Without one, stop the daemon and move the file away to start empty."
+    return f"{restore} Otherwise the next write sets it aside and starts a new one."
 
 
 def _examine_audit(journal: Path, findings: Findings) -> None:
@@ -269,9 +269,9 @@ def _examine_audit(journal: Path, findings: Findings) -> None:
         findings.add("FAILED", "audit log", str(error), started)
         return
     if verified.fault is not None:
-        words = "`toolfold runs verify` says more; `toolfold restore FILE` brings a backup back."
+        words = "`toolfold runs verify` says more; `toolfold restore FILE` restores a backup."
         if verified.fault.is_end:
-            words = "If the power failed, `toolfold runs verify --accept` takes the log as it is."
+            words = "If the power failed, `toolfold runs verify --accept` accepts the log as it is."
         what = shown(verified.fault.what, max_chars=500)
         findings.add("FAILED", "audit log", f"it does not verify: {what}", started, Fix(words))
     elif verified.gaps:

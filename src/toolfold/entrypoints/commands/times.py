@@ -1,9 +1,10 @@
 """Moments as users name them. Nothing heavy is imported."""
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
+from toolfold.entrypoints.terminal import local_time, local_zone
 from toolfold.errors import ConfigError
 
 _DAY_S: Final = 24 * 3600.0
@@ -21,10 +22,11 @@ def parse_since(text: str, *, now: float) -> float:
     if match := re.fullmatch(r"(\d{1,5})([hdw])", text):
         return now - int(match[1]) * _SPANS[match[2]]
     if text in _DAYS:
-        midnight = datetime.fromtimestamp(now, tz=UTC).astimezone().replace(hour=0, minute=0)
-        return midnight.replace(second=0, microsecond=0).timestamp() - _DAYS[text] * _DAY_S
+        midnight = local_time(now).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight.timestamp() - _DAYS[text] * _DAY_S
     try:
-        return datetime.fromisoformat(text).timestamp()
+        named = datetime.fromisoformat(text)
+        return (named if named.tzinfo else named.replace(tzinfo=local_zone())).timestamp()
     except (ValueError, OverflowError) as error:
         raise ConfigError(
             "--since takes a date such as 2026-11-01, today, yesterday, or how long ago: 12h, 7d, "

@@ -104,7 +104,7 @@ def tools_changes(arguments: Namespace) -> int:
         when = "not used since" if each.at is None else f"used so since {exact_moment(each.at)}"
         print(f"{each.tool} ({when})", *each.lines(), sep="\n  ")
     if not changes:
-        print("Every tool that was used says of itself what it said then.")
+        print("No definition of a tool that was used has changed.")
     return 0
 
 
@@ -149,7 +149,8 @@ class CachedCatalog:
         """
         names = self.server_names()
         if server not in names:
-            raise NotFound(unknown("server", server, names, see="See `toolfold doctor`."))
+            modules = [each for each in names if ":" not in each]
+            raise NotFound(unknown("server", server, modules, see="See `toolfold doctor`."))
         return [tool for tool in self.known().tools if server in {tool.server, tool.module}]
 
     def server_names(self) -> list[str]:

@@ -23,7 +23,7 @@ def trust_project(arguments: Namespace) -> int:
         return 0
     lines = list(outline_servers(trust.trust(path)))
     write_first_manifest()
-    sentence = f"{path} is trusted as it is now. Its servers:"
+    sentence = f"{path} is trusted in its present form. Its servers:"
     tell(arguments, sentence, file=str(path), trusted=True, servers=lines)
     if arguments.json:
         return 0

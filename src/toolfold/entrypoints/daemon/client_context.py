@@ -33,7 +33,7 @@ class ClientContext:
                 environ=dict(hello["environ"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ConfigError(f"A client did not say where it is: {error!r}.") from error
+            raise ConfigError(f"A client did not name its directory: {error!r}.") from error
 
     def variables(self, read: ReadFile) -> list[str]:
         """Return the variables that its configuration names.

@@ -5,8 +5,11 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import anyio
 import anyio.to_thread
@@ -40,6 +43,7 @@ _MAX_UNSENT: Final = 64
 _MAX_PIECE: Final = 1_000_000
 _INTERRUPTED: Final = 130
 _FAILED: Final = 1
+_MACHINE_ZONE: Final = Path("/etc/localtime")
 
 
 class CommandServer:
@@ -97,6 +101,18 @@ def _run(argv: list[str], caller: CommandCaller, terminal: "SocketTerminal") -> 
             return _FAILED
 
 
+@cache
+def _zone(name: str) -> tzinfo | None:
+    """Return the time zone of a value of TZ: without one, that of the machine."""
+    try:
+        if name:
+            return ZoneInfo(name.removeprefix(":"))
+        with _MACHINE_ZONE.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return None  # a form that is not in the database: that of this process
+
+
 def _pieces(content: _Content) -> Iterator[_Content]:
     """Cut what is printed into parts of which each fits into a line."""
     for start in range(0, len(content), _MAX_PIECE):
@@ -126,6 +142,11 @@ class SocketTerminal:
     def columns(self) -> int:
         """How wide it is; 0 where it is none."""
         return int(self.streams.get("columns") or 0)
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """Its time zone; None where it is that of this process."""
+        return _zone(str(self.streams.get("zone") or ""))
 
     def is_tty(self, name: str) -> bool:
         """Whether a person is at one of its standard streams."""

@@ -174,7 +174,7 @@ def run_daemon(config: Config, handle: DaemonHandle, lock: int) -> None:
 
 
 async def _main(config: Config, handle: DaemonHandle, lock: int) -> None:
-    _log.info("toolfold %s begins, process %d.", __version__, os.getpid())
+    _log.info("toolfold %s started, process %d.", __version__, os.getpid())
     async with running_shared(config) as shared, anyio.create_task_group() as tasks:
         use_format(config.settings, shared.journal)
         daemon = Daemon(config, shared, handle, lock)
@@ -182,7 +182,7 @@ async def _main(config: Config, handle: DaemonHandle, lock: int) -> None:
         tasks.start_soon(end_orphans, Children.directory(config.directories.state))
         await daemon.serve()
         tasks.cancel_scope.cancel()
-    _log.info("toolfold ends, process %d.", os.getpid())
+    _log.info("toolfold stopped, process %d.", os.getpid())
 
 
 async def _end_on_signal(daemon: Daemon) -> None:

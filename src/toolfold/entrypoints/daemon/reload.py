@@ -41,8 +41,8 @@ class UnusableEdit:
     def __str__(self) -> str:
         """One sentence for a person or a model: what happened, and what to do."""
         return (
-            f"The last edit of {self.path} is not in force: {self.reason.rstrip('.')}. What the "
-            "file said before still holds; correct it, and the next run has it."
+            f"The last edit of {self.path} is not in force: {self.reason.rstrip('.')}. Its "
+            "previous content is; correct the file, and the next run uses it."
         )
 
 
@@ -201,7 +201,7 @@ class ConfigWatch:
         try:
             return self._load()
         except ToolfoldError as error:
-            _log.warning("An edit is not taken over: %s", error)
+            _log.warning("An edit was not applied: %s", error)
             return None
         finally:
             self._on_read()
@@ -228,7 +228,7 @@ class Following:
                     return
                 await current.switch(self.config)
             except ToolfoldError as error:
-                _log.warning("An edit is not taken over: %s", error)
+                _log.warning("An edit was not applied: %s", error)
             else:
                 on_switch()
 

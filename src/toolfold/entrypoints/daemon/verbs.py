@@ -105,7 +105,7 @@ class VerbServer:
         line = encode({"id": request_id, **answer})
         if len(line) > MAX_LINE:
             raise BadInput(
-                f"The answer has {len(line):,} bytes, and {MAX_LINE:,} are the most. Ask for "
+                f"The answer has {len(line):,} bytes, and {MAX_LINE:,} is the limit. Ask for "
                 "less at once."
             )
         await self.lines.send(line)

@@ -69,7 +69,7 @@ async def change_note(ask: Asker) -> Response:
         content=ask.form.get("content", "").replace("\r\n", "\n"),
         tags=ask.form.get("tags", "").split(","),
     )
-    return see_other(_note_path(changed["hash"]), told="Changed. The former version is kept.")
+    return see_other(_note_path(changed["hash"]), told="Saved. The previous version is kept.")
 
 
 async def delete_note(ask: Asker) -> Response:
@@ -110,7 +110,7 @@ async def reinstate_note(ask: Asker) -> Response:
     """Have a note hold again that another one superseded."""
     hash_ = ask.path["hash"]
     await ask.post("/memory/notes/{hash}/reinstate", hash=hash_)
-    return see_other(_note_path(hash_), told="This note holds again.")
+    return see_other(_note_path(hash_), told="This note is current again.")
 
 
 async def show_graph(ask: Asker) -> Response:

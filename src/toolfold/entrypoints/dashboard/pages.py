@@ -45,7 +45,7 @@ async def show_now(ask: Asker) -> Response:
 
 
 async def restart_server(ask: Asker) -> Response:
-    """End a server's process or connection, and begin another."""
+    """Restart a server's process or connection."""
     name = ask.path["name"]
     try:
         found = await ask.post("/servers/{name}/restart", name=name)

@@ -148,5 +148,5 @@ def _question(asked: list[str], hidden: list[str]) -> str:
         more = f" and {len(asked) - _MAX_TOOLS} more" if len(asked) > _MAX_TOOLS else ""
         parts.append(f"it calls {', '.join(asked[:_MAX_TOOLS])}{more}")
     if hidden:
-        parts.append(f"its text does not tell all that it calls: {'; '.join(hidden)}")
+        parts.append(f"some of its calls cannot be seen in its text: {'; '.join(hidden)}")
     return f"toolfold: {', and '.join(parts)}."

@@ -73,7 +73,7 @@ _NO_KEY: Final = Refused(
 _BAD_KEY: Final = Refused(
     401,
     "bad_key",
-    "This key is not known here, or was revoked. `toolfold keys list` lists those that are valid.",
+    "This key is unknown or was revoked. `toolfold keys list` lists those that are valid.",
 )
 _NO_TOKEN: Final = Refused(
     401,

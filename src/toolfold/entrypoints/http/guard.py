@@ -43,7 +43,7 @@ REASONS: Final = {
         "Requests to {host!r} are refused. The setting `allowed_hosts` allows more.",
     ),
     431: ("too_large", "Path and headers may have {header_size} bytes, and these have more."),
-    500: ("internal", "toolfold failed on this request; what it printed says why."),
+    500: ("internal", "Internal error. The output of `toolfold serve` has the details."),
     503: ("ending", "toolfold is ending, so this request was not finished."),
 }
 """What is said of each status, in this one place: a code that never changes, and a sentence."""

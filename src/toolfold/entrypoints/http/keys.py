@@ -240,7 +240,7 @@ class Keys:
         for key in self.valid():
             if key.id == key_id:
                 return key
-        raise NotFound(f"The key {key_id!r} is not known here, or was revoked.")
+        raise NotFound(f"The key {key_id!r} is unknown or was revoked.")
 
     def create(self, name: str, namespace: str, *, now: float) -> tuple[Key, str]:
         """Make a key; return it, and the secret, which nobody can be told a second time.

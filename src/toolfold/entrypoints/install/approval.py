@@ -47,7 +47,7 @@ def approval_way(
 ) -> str:
     """Say in which way a client's user is asked; `automatic` are clients that ask nobody."""
     if approvals == "never":
-        return 'nobody is asked (approvals = "never")'
+        return 'it never asks (approvals = "never")'
     if approvals == "always":
         return f'{_ASKS}; otherwise the run waits for you (approvals = "always")'
     if is_hooked or (client == "claude" and has_program_hook(context)):

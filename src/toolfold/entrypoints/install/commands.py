@@ -71,7 +71,7 @@ class InstallReport:
 
 
 def install(arguments: Namespace) -> int:
-    """Move the servers of clients to toolfold, and put toolfold in their place."""
+    """Move the servers of clients to toolfold, and put toolfold instead."""
     context, files = _install_context(), Files(dry_run=arguments.dry_run)
     report = InstallReport(arguments)
     places = _chosen(arguments.clients, _scope(arguments), context, report)
@@ -273,7 +273,7 @@ def _chosen(
             report.say(f"{place.title}: not in use here, skipped")
     found = [place for place in places if place.is_in_use]
     if not found and not may_be_none:
-        raise ConfigError(f"None of these clients is in use here: {_listed(CLIENTS)}.")
+        raise ConfigError(f"None of these clients was found here: {_listed(CLIENTS)}.")
     return found
 
 

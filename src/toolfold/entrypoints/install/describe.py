@@ -14,7 +14,7 @@ def describe_fold(plan: InstallPlan, *, backup: object) -> Iterator[str]:
     """Yield the lines of what will be changed, moved, kept, and what is left to do by hand."""
     yield f"{plan.place.title}: {plan.place.path}"
     if not plan.is_changed:
-        yield "  nothing to change: toolfold is there"
+        yield "  nothing to change: toolfold is installed"
     yield from _moves(plan)
     yield from (f"  stays       {shown(each.name)}: {each.reason}" for each in plan.stays)
     if plan.tokens:
@@ -64,7 +64,7 @@ def _lost(plan: UninstallPlan, backup: object) -> Iterator[str]:
         alias = f" as {shown(moved.alias)}" if where and moved.alias != moved.name else ""
         yield f"  not put back: {shown(moved.name)}: {reason}{where}{alias}"
     if plan.lost:
-        yield f"  backup      {backup} is kept: uninstall again, and what can come back will"
+        yield f"  backup      {backup} is kept: run uninstall again to restore the rest"
 
 
 def _moves(plan: InstallPlan) -> Iterator[str]:

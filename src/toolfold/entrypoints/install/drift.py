@@ -58,7 +58,7 @@ def _drift_of(place: ClientFile, context: InstallContext, *, keeps: bool) -> Ite
     if not any(each.is_own for each in found):
         yield (
             f"{place.title}: toolfold's entry is gone from {place.path}: "
-            f"`toolfold install {place.client}{_flag(place)}` puts it back"
+            f"`toolfold install {place.client}{_flag(place)}` restores it"
         )
     elif added := [] if keeps else [each for each in found if each.is_movable]:
         names = ", ".join(shown(each.name) for each in added)

@@ -1,4 +1,4 @@
-"""Move a client's servers to toolfold and put toolfold in their place."""
+"""Move a client's servers to toolfold and put toolfold instead."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -166,7 +166,7 @@ class FileRecords:
         if text is None or digest_of_text(text) != step.before_sha256:
             raise ConfigError(
                 f"{path}, the text of {place.path} before a change, is gone or was changed. "
-                f"Nothing was undone: put it back, or move {self.path_of(place)} away to go on "
+                f"Nothing was undone: restore it, or move {self.path_of(place)} away to go on "
                 f"without."
             )
         return text
@@ -217,7 +217,7 @@ class FileRecords:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigError(
                 f"{path} is not a record that toolfold wrote: {error}. The texts before each "
-                f"change are in the files `.before` beside it; move it away to go on without."
+                f"change are in the files `.before` beside it; move it away to continue without it."
             ) from error
 
 

@@ -1,4 +1,4 @@
-"""Files for people who begin without any."""
+"""The configuration files that `toolfold init` writes."""
 
 import json
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ _SERVERS = """\
 _ABOUT_TABLES = {
     "limits": "of one run",
     "hooks": "of coding agents",
-    "privacy": "what models need not see",
-    "audit": "the journal of calls",
-    "keys": "what each holder of an API key may ask for",
-    "telemetry": "traces of runs",
+    "privacy": "personal data",
+    "audit": "the audit log",
+    "keys": "limits of each API key",
+    "telemetry": "OpenTelemetry",
 }
 _EXAMPLES = {
     ("privacy", "mode"): 'or "on"',
@@ -42,7 +42,7 @@ _EXAMPLES = {
 }
 _PAIRS = {Pairs, "Pairs"}
 _PREFACE = """\
-# Settings of toolfold. What is commented out stands at its default.
+# Settings of toolfold. A line that is commented out shows the default.
 """
 
 

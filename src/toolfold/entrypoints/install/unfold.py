@@ -221,7 +221,7 @@ def _sorted_out(
     for moved in (each for step in record.steps for each in step.moved):
         servers = document.servers(moved.table)
         if moved.name not in servers:
-            lost.append((moved, "there is no place for it any more"))
+            lost.append((moved, "its place in the file no longer exists"))
         elif digest_of(servers[moved.name]) != moved.written_digest:
             lost.append((moved, "another server has its name"))
         else:

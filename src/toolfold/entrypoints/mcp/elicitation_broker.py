@@ -38,9 +38,9 @@ _MAX_TALKS: Final = 100
 _MAX_ENDED: Final = 20
 _MAX_QUESTIONS: Final = 16
 _UNKNOWN: Final = (
-    "No run waits for this answer. Either it was answered already, or the run was ended: by a "
-    "restart, or long ago because nobody answered. Calls that had completed were not undone. "
-    "See what is there before you run the code again."
+    "No run waits for this answer. Either it was answered already, or the run has ended: by a "
+    "restart, or because it timed out. Calls that had completed were not undone. "
+    "Check the state before you run the code again."
 )
 
 ResultT = TypeVar("ResultT")

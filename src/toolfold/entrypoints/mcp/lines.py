@@ -78,7 +78,7 @@ class LineStream:
     async def _refuse_dropped(self) -> None:
         if self._lines.dropped:
             self._lines.dropped = 0
-            words = f"A line may have at most {MAX_LINE:,} bytes. It was not taken."
+            words = f"A line may have at most {MAX_LINE:,} bytes. It was rejected."
             await self.send(encode(refusal(None, words)))
 
     async def send(self, line: bytes) -> None:
@@ -346,7 +346,7 @@ async def _answer_call(
 async def _send_answer(lines: LineStream, request_id: object, text: bytes) -> None:
     """Send a line; in place of one that the peer would not take, say so."""
     if len(text) > MAX_ANSWER:
-        reason = f"The answer has {len(text):,} bytes, and {MAX_ANSWER:,} are the most."
+        reason = f"The answer has {len(text):,} bytes, and {MAX_ANSWER:,} is the limit."
         text = encode(
             {"jsonrpc": "2.0", "id": request_id, "error": {"code": -32603, "message": reason}}
         )[:-1]

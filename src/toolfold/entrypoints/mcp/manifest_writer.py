@@ -35,7 +35,7 @@ async def save_manifest(config: Config, make: MakeServer, hello: dict[str, Any])
         if not await path.exists() or await path.read_text(encoding="utf-8") != text:
             write_whole(Path(path), text)
     except Exception:  # noqa: BLE001  # the edge of a background task
-        _log.exception("The manifest cannot be kept.")
+        _log.exception("The manifest cannot be written.")
 
 
 async def collect_first_answers(make: MakeServer) -> dict[str, Any]:

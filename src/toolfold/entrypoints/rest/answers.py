@@ -34,7 +34,7 @@ STATUSES: Final[Mapping[str, int]] = {
 }
 """Of each code of `errors.py` that can get here; any other is our own failure."""
 
-INTERNAL: Final = "toolfold failed on this request; what it printed says why."
+INTERNAL: Final = "Internal error. The output of `toolfold serve` has the details."
 
 HEADERS: Final = {
     "x-content-type-options": "nosniff",

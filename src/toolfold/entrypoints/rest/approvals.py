@@ -58,7 +58,7 @@ def approval_operations() -> list[Operation]:
         Operation(
             method="POST",
             path="/runs/{id}/approve",
-            summary="Let a run go on that waits for the user; nothing is done twice.",
+            summary="Approve a waiting run and resume it; no call is repeated.",
             tag="approvals",
             takes=closed_object(
                 {
@@ -78,7 +78,7 @@ def approval_operations() -> list[Operation]:
                     "approved": _TEXT,
                     "result": {
                         "anyOf": [RESULT, {"type": "null"}],
-                        "description": "Null while the run goes on: `/runs/{id}` has its end.",
+                        "description": "Null while the run continues; see `/runs/{id}`.",
                     },
                 }
             ),
@@ -145,7 +145,7 @@ async def _app(request: RestRequest, approval: Approval) -> App:
         raise BadInput(
             f"This run is of {approval.project or 'no project'}, and we serve "
             f"{request.origin.project}. `toolfold approve {approval.attempt}` in a terminal "
-            "goes on with it there."
+            "continues it there."
         )
     if not approval.client.startswith("key:"):
         return request.app

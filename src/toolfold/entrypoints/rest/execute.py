@@ -71,8 +71,8 @@ def run_operation() -> Operation:
         method="POST",
         path="/execute",
         summary=(
-            "Run Python with every tool at hand. What the code does wrong is in the answer. Those "
-            f"who accept {EVENTS_TYPE} hear of each call (`progress`), then of the `result`."
+            "Run Python with every tool at hand. Errors of the code are part of the answer. Those "
+            f"who accept {EVENTS_TYPE} receive each call (`progress`), then the `result`."
         ),
         tag="execute",
         takes=closed_object(
@@ -81,7 +81,7 @@ def run_operation() -> Operation:
                 "session": {
                     "type": "string",
                     "pattern": SESSION_NAME,
-                    "description": "Whose variables to go on with, and to keep.",
+                    "description": "The session whose variables to use and keep.",
                 },
                 "dry_run": {
                     "type": "boolean",

@@ -49,7 +49,7 @@ class ServerLogins:
             Operation(
                 method="POST",
                 path="/servers/{name}/login",
-                summary="Begin to log in to a server; the answer is the page to visit.",
+                summary="Start a login to a server; the answer is the page to visit.",
                 tag="state",
                 takes=closed_object(
                     {"name": {"type": "string", "minLength": 1}}, required=("name",)

@@ -82,7 +82,7 @@ def observe_operations(savings: "Savings") -> list[Operation]:
         Operation(
             method="POST",
             path="/servers/{name}/restart",
-            summary="End a server's process or connection, and begin another.",
+            summary="Restart a server's process or connection.",
             tag="state",
             takes=closed_object({"name": {**_TEXT, "minLength": 1}}, required=("name",)),
             returns=whole_object({"tools": _COUNT}),
@@ -102,7 +102,7 @@ def observe_operations(savings: "Savings") -> list[Operation]:
         Operation(
             method="GET",
             path="/savings",
-            summary="The ledger: tokens that passed, and that direct calls would have taken.",
+            summary="The ledger: tokens used, and tokens that direct calls would have used.",
             tag="state",
             takes=closed_object({"days": {"type": "integer", "minimum": 1, "maximum": 3650}}),
             returns=whole_object(

@@ -37,7 +37,7 @@ _RULE: Final = whole_object(
         "action": _TEXT,
         "rule": _TEXT,
         "from": _TEXT,
-        "reason": {**_TEXT, "description": "How decisions that it makes begin to say why."},
+        "reason": {**_TEXT, "description": "The start of the reasons that its decisions give."},
         "decided": _COUNT,
     }
 )
@@ -146,7 +146,7 @@ def owner_operations(examine: Examine | None = None) -> list[Operation]:
         Operation(
             method="POST",
             path="/privacy/reveal",
-            summary="A text with what its placeholders stand for; the audit log has it.",
+            summary="A text with its placeholders replaced by their values; audited.",
             tag="owner",
             takes=closed_object(
                 {"text": {**_TEXT, "minLength": 1, "maxLength": 10_000}, "reason": _NAME},
@@ -206,7 +206,7 @@ def owner_operations(examine: Examine | None = None) -> list[Operation]:
         Operation(
             method="PATCH",
             path="/skills/{name}",
-            summary="Give a skill another source; what does not stand the check is not saved.",
+            summary="Change the source of a skill; it is checked before it is saved.",
             tag="owner",
             takes=closed_object(
                 {"name": _NAME, "source": {**_TEXT, "minLength": 1}}, required=("name", "source")

@@ -143,7 +143,7 @@ def run_operations() -> list[Operation]:
         Operation(
             method="POST",
             path="/runs/{id}/resume",
-            summary="Go on with a run that did not come to its own end; nothing is done twice.",
+            summary="Resume a run that did not finish; no call is repeated.",
             tag="runs",
             takes=closed_object(
                 {

@@ -32,7 +32,7 @@ def session_operations() -> list[Operation]:
         Operation(
             method="GET",
             path="/sessions",
-            summary="The sessions that are kept here, the last used first.",
+            summary="The sessions kept here, last used first.",
             tag="sessions",
             returns=whole_object({"sessions": {"type": "array", "items": _SESSION}}),
             answer=_list,
@@ -40,7 +40,7 @@ def session_operations() -> list[Operation]:
         Operation(
             method="GET",
             path="/sessions/{name}",
-            summary="One session: which names it holds.",
+            summary="One session, with the names in it.",
             tag="sessions",
             takes=named,
             returns=_SESSION,

@@ -52,7 +52,7 @@ def state_operations(metrics: Metrics) -> list[Operation]:
         Operation(
             method="GET",
             path="/health/live",
-            summary="Whether the process answers. To be started anew if it does not.",
+            summary="Whether the process answers. Restart it if it does not.",
             tag="state",
             returns=closed_object({"status": {"type": "string"}}, required=("status",)),
             answer=_live,

@@ -95,7 +95,9 @@ class SessionFolder:
         """
         lock = self._try_lock(name)
         if lock is None:
-            raise StoreError(f"A run is under way in session {name!r}; try again when it is over.")
+            raise StoreError(
+                f"A run is in progress in session {name!r}; try again when it has ended."
+            )
         return lock
 
     def _try_lock(self, name: str) -> IO[str] | None:
@@ -267,7 +269,7 @@ class StateFiles:
         if form != _FORMAT or not hmac.compare_digest(
             signature, self._sign(signed_as or path, head, state)
         ):
-            raise StateLost(f"The file {path.name} was changed by somebody else.")
+            raise StateLost(f"The file {path.name} was changed by another process.")
         header: dict[str, Any] = json.loads(head)
         return header, state
 

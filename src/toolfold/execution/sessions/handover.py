@@ -262,7 +262,7 @@ def refuse_to_leave(plan: ProgramPlan, left: Iterable[str]) -> CodeRejected:
     why = plan.unsupported[0].construct if plan.unsupported else "modules that Monty lacks"
     return CodeRejected(
         f"Nothing was run. This code needs CPython ({why}), and the session's variables are in "
-        f"Monty: {names} cannot be taken over. Define functions again in this code; make plain "
+        f"Monty: {names} cannot be carried over. Define functions again in this code; make plain "
         "lists, dicts and texts of values in a run before, or save them in /workspace."
     )
 
@@ -273,7 +273,7 @@ def not_carried(missing: Mapping[str, str]) -> str:
     shown = ", ".join(told[:_MAX_TOLD])
     more = f" and {', '.join(list(missing)[_MAX_TOLD:])}"[:_MAX_MORE_CHARS]
     return (
-        f"Not carried into CPython, where this session is from now on: {shown}"
+        f"Not carried over to CPython, which this session uses from now on: {shown}"
         f"{more if len(told) > _MAX_TOLD else ''}. All else was kept; define these again if you "
         "need them."
     )
@@ -285,7 +285,7 @@ async def no_calls(call: GuestCall) -> Json:
     Raises:
         BadCall: Always.
     """
-    raise BadCall(f"{call.function} cannot be called while variables are taken over.")
+    raise BadCall(f"{call.function} cannot be called while variables are carried over.")
 
 
 # Carry what one run changed into a session that others have changed since the run began.
@@ -355,12 +355,14 @@ def _program(source: str) -> Program:
 
 def changed_by_both(names: Iterable[str]) -> str:
     """Say which variables another run changed as well."""
-    return f"Another run changed {', '.join(names)} meanwhile: the values of this run are kept."
+    return (
+        f"Another run changed {', '.join(names)} during this run: the values of this run are kept."
+    )
 
 
 def stays_behind(names: Iterable[str]) -> str:
     """Say which variables a session does not get."""
     return (
-        f"Not kept in the session, which other runs changed meanwhile: {', '.join(names)}. Make "
-        "them again, or save them in /workspace."
+        f"Not kept in the session, which other runs changed at the same time: "
+        f"{', '.join(names)}. Make them again, or save them in /workspace."
     )

@@ -132,7 +132,7 @@ def lost_with_process(names: Sequence[str]) -> str:
     """Say which variables are gone, and why."""
     return (
         f"{listed(names)} lived in a CPython process, which ended with the daemon, made room for "
-        "others, or is busy. Files in /workspace are there still."
+        "others, or is busy. Files in /workspace are still there."
     )
 
 

@@ -288,8 +288,9 @@ class Sessions:
         if len(content) > self._limits.state_bytes:
             lease.notes.append(
                 f"The session's variables take {len(content):,} bytes, and at most "
-                f"{self._limits.state_bytes:,} are kept: they are as they were before this run. "
-                "Write large values to /workspace, and set their names to None."
+                f"{self._limits.state_bytes:,} can be kept: the session keeps its variables "
+                "from before this run. Write large values to /workspace, and set their names to "
+                "None."
             )
             return
         info = replace(
@@ -398,7 +399,7 @@ class Sessions:
             lease.state = self._state(self._folder.path(name), lease, header, content)
             return lease
         except StateLost as error:
-            lost = f"The variables of session {name!r} are lost, and it begins anew: {error}"
+            lost = f"The variables of session {name!r} are lost, and it starts empty: {error}"
             return SessionLease(base=base, info=SessionInfo(name=name), notes=[lost])
 
     def _state(

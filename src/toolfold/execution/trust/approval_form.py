@@ -133,9 +133,9 @@ def standing_text(approval: Approval, *, now: float) -> str:
     if approval.state == "rejected":
         return rejected_text(tool)
     if approval.expires_at < now:
-        return f"Nobody approved {tool} in time; it was not called. Ask the user what they want."
+        return f"{tool} was not approved in time and was not called. Ask the user what they want."
     if approval.state == "approved":
-        return f"The user approved {tool}: `runs.resume({attempt!r})` goes on with the run."
+        return f"The user approved {tool}: `runs.resume({attempt!r})` resumes the run."
     return waiting_text(approval)
 
 

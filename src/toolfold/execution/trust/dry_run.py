@@ -31,8 +31,8 @@ class DryRun:
         if is_asked:
             self._asked.add(tool)
         if not self._guessed:
-            made_up = "; what stood for it was made up from its schema" if has_schema else ""
-            self._guessed = f"the real answer of {tool} is not known{made_up}"
+            made_up = "; a value made up from its schema was used" if has_schema else ""
+            self._guessed = f"the real answer of {tool} is unknown{made_up}"
 
     def text(self) -> str:
         """Say what would be called, grouped and counted, and how far that is certain."""
@@ -45,7 +45,7 @@ class DryRun:
             lines += self._lines(tool)
         if len(self._counts) > _SHOWN_TOOLS:
             lines.append(f"  and {count(len(self._counts) - _SHOWN_TOOLS, 'other tool')}")
-        lines.append(f"From the first of them on this is a guess: {self._guessed}.")
+        lines.append(f"Results after the first of them are guesses: {self._guessed}.")
         return "\n".join(lines)
 
     def _lines(self, tool: str) -> Iterator[str]:

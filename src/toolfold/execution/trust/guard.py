@@ -213,7 +213,7 @@ class CallGuard:
         return self._policy.is_careful
 
     async def _compare(self, tool: ToolFacts) -> None:
-        """Notice that a tool says something else of itself than when it was used last."""
+        """Notice that a tool has changed its definition since it was last used."""
         pinned, asked = self._approvals.definitions, (self._run.scope, tool.name, tool.definition)
         if pinned.knows(*asked):
             return
@@ -420,7 +420,7 @@ class CallGuard:
         most, by = approved_calls(reply, wanted.known), "the client's user"
         if is_automatic and may_trust:
             await anyio.to_thread.run_sync(self.on_automatic_answer)
-            most, by = MAX_APPROVED_CALLS, "the client, which asks nobody"
+            most, by = MAX_APPROVED_CALLS, "the client, which does not ask"
         if most is None:
             return None
         always = is_local and is_for_good(reply)
@@ -481,7 +481,7 @@ class CallGuard:
             )
             if now is None or now.id != approval.id or _is_over(now):
                 raise Unanswered(
-                    f"Nobody approved {approval.tool} in time; it was not called. "
+                    f"{approval.tool} was not approved in time and was not called. "
                     "Ask the user, and run the code again."
                 )
             if now.state != "pending":
@@ -536,7 +536,7 @@ def _denied(tool: ToolFacts, decision: Decision) -> Denied:
 def _changed_text(change: DefinitionChange) -> str:
     parts = list(dict.fromkeys(line.partition(":")[0] for line in change.lines()))
     return (
-        f"{change.tool} says something else of itself than when it was used last "
+        f"{change.tool} has changed its definition since it was last used "
         f"({', '.join(parts)}): `toolfold tools changes` shows it."
     )
 

@@ -190,7 +190,7 @@ def _changed(part: str, before: Any, after: Any) -> list[str]:
 
 def _properties(part: str, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     old, new = (each.get("properties") or {} for each in (before, after))
-    lines = [f"{part}: {name} is gone" for name in sorted(old.keys() - new.keys())]
+    lines = [f"{part}: {name} was removed" for name in sorted(old.keys() - new.keys())]
     lines += [f"{part}: {name} is new" for name in sorted(new.keys() - old.keys())]
     lines += [
         f"{part}: {name}: {_short(old[name])} -> {_short(new[name])}"

@@ -147,7 +147,7 @@ class PrivacyBorder:
             return await anyio.to_thread.run_sync(concealed_answer, self._concealer(sent), value)
         except ToolfoldError as error:
             raise ToolFailed(
-                f"{server} was called, and its answer could not be concealed, so nobody gets it: "
+                f"{server} was called, and its answer could not be concealed and was withheld: "
                 f"{error}"
             ) from error
 
@@ -183,7 +183,7 @@ class PrivacyBorder:
             return ()
         shown = ", ".join(f"{name} ({tool})" for name, tool in list(self._unknown.items())[:_SHOWN])
         more = f" and {len(self._unknown) - _SHOWN} more" if len(self._unknown) > _SHOWN else ""
-        return (f"Placeholders that stand for nothing here were sent as they are: {shown}{more}.",)
+        return (f"Unknown placeholders were sent unchanged: {shown}{more}.",)
 
     async def _vault(self) -> Vault:
         if self._opened is None:

@@ -81,7 +81,7 @@ class Taint:
     def find(self, arguments: JsonObject) -> str:
         """Say which argument holds what came from where; an empty text if none does."""
         path, origin = self._trace(arguments)
-        return self._lost or (f"`{shown(path)}` holds what {origin} answered" if origin else "")
+        return self._lost or (f"`{shown(path)}` contains an answer of {origin}" if origin else "")
 
     def find_computed(self, written: frozenset[LiteralKey], arguments: JsonObject) -> str:
         """Say which argument does not stand in the program; an empty text if all do."""
@@ -115,7 +115,7 @@ class SessionTaints:
             return Taint()
         known = self._sessions.get(session)
         if known is None:
-            lost = "where the variables of this session came from is not known any more (a restart)"
+            lost = "the origin of this session's variables is unknown after a restart"
             known = self._sessions[session] = Taint(lost if has_state else "")
         self._sessions.move_to_end(session)
         if len(self._sessions) > _MAX_SESSIONS:

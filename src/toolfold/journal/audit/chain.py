@@ -274,7 +274,7 @@ def read_head(journal: Path, signer: Signer) -> Head | None:
     """Return the head of a journal; None if it has none.
 
     Raises:
-        StoreError: It cannot be read, or was changed by somebody else.
+        StoreError: It cannot be read, or was changed by another process.
     """
     path = head_path(journal)
     try:
@@ -371,7 +371,7 @@ def _held(path: Path, flags: int, patience_s: float) -> Iterator[int]:
     try:
         while not try_lock(descriptor):
             if time.monotonic() > deadline:
-                raise TimeoutError("another process holds it")
+                raise TimeoutError("another process has locked it")
             time.sleep(_TRY_S)
         yield descriptor
     finally:

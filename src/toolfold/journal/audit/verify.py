@@ -317,7 +317,7 @@ class _Walk:
         name = f"{entry.audited.table}, the row of entry {entry.seq} ({entry.kind})"
         if row is None:
             if entry.number >= self.anchor.below:
-                raise _Broken(f"{name}, is gone", seq=entry.seq, run=entry.number)
+                raise _Broken(f"{name}, is missing", seq=entry.seq, run=entry.number)
             self.pruned += 1
             return
         try:
@@ -333,7 +333,7 @@ class _Walk:
         if head is None:
             if last_entry(self._connection) == NOWHERE and anchor.seq == 0:
                 return  # nothing was written yet
-            raise _Broken("the head is missing, which says how far the log went", is_end=True)
+            raise _Broken("the head is missing, which records the end of the log", is_end=True)
         if head.seq == anchor.seq and head.chain != anchor.chain:
             raise _Broken(f"entry {head.seq} was another one", seq=head.seq, is_end=True)
 

@@ -175,7 +175,9 @@ def faults(
     if personal := _personal(text, find_personal):
         yield personal
     if injected := _injection(text):
-        yield NoteFault("injection", f"speaks to whoever reads it: {_quoted(text, *injected)}")
+        yield NoteFault(
+            "injection", f"gives instructions to the reader: {_quoted(text, *injected)}"
+        )
     if why := _junk(text, is_part=is_part, is_document=is_document):
         yield NoteFault("junk", f"{why}: {_cut(preview(text))}")
 
@@ -264,7 +266,7 @@ def _day(written: str) -> float | None:
 
 def _quoted(text: str, begin: int, end: int) -> str:
     found = " ".join(text[begin:end].split())
-    return repr(_cut(found)) if found else "characters that nobody sees"
+    return repr(_cut(found)) if found else "invisible characters"
 
 
 def _cut(text: str) -> str:

@@ -95,7 +95,7 @@ def contradicts(one: str, other: str, nearness: float) -> str:
     left, right = words - others, others - words
     is_negated = bool(_NEGATION.search(one)) != bool(_NEGATION.search(other))
     if is_negated and len(left) <= 1 and len(right) <= 1 and len(words & others) > 1:
-        return "one says that it is not so"
+        return "one contradicts the other"
     opposed = _opposed(one, other)
     if (
         opposed

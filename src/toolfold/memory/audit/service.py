@@ -92,15 +92,15 @@ class NoteAudit:
         apply: str | Sequence[str] = (),
         progress: Progress | None = None,
     ) -> AuditReport:
-        """Look through all notes for what is wrong, and return it with evidence and a proposal.
+        """Check all notes for problems, and return each with evidence and a proposed fix.
 
         Kinds are `duplicate` and `near_duplicate`, `contradiction`, `stale` (past its time),
-        `secret` (secrets and personal data), `injection` (instructions to whoever reads it),
-        `unused` (never found by a search, though there for long) and `junk`; all, if none is given.
+        `secret` (secrets and personal data), `injection` (instructions to the reader),
+        `unused` (old, and never found by a search) and `junk`; all, if none is given.
         `limit` findings of each are listed, `counts` counts all. Notes with the tag `important` or
         `pinned` are left out.
 
-        Nothing is changed, unless `apply` names findings by their ids: then only that is done.
+        Nothing is changed, unless `apply` names findings by their ids: then only those are fixed.
         `undo` reverses what was merged and archived, `reinstate` what was superseded. An archived
         secret is still in the files; `purge` erases it.
 
@@ -332,7 +332,7 @@ def _check_ids(ids: str | Sequence[str]) -> list[tuple[FindingKind, tuple[str, .
     given = ids.replace(",", " ").split() if isinstance(ids, str) else list(ids)
     if len(given) > _MAX_APPLIED:
         raise BadInput(
-            f"{len(given):,} changes at once are too many: {_MAX_APPLIED:,} are the most."
+            f"{len(given):,} changes at once are too many: {_MAX_APPLIED:,} is the limit."
         )
     counts = Counter(name for each in given for name in str(each).split(":")[1:])
     chosen = []

@@ -105,7 +105,7 @@ class Consolidated(NamedTuple):
         for heading, found in zip(names, lists, strict=True):
             lines += _section(heading, found)
         if self.skipped:
-            lines.append(f"{count(self.skipped, 'note')} changed meanwhile, and left alone.")
+            lines.append(f"{count(self.skipped, 'note')} changed during this and left unchanged.")
         return "\n".join(lines)
 
 

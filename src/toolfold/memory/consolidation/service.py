@@ -79,7 +79,7 @@ class Consolidation:
         *,
         progress: Progress | None = None,
     ) -> Consolidated:
-        """Tidy up notes, and return what was found and done.
+        """Tidy up notes: merge, link and archive them; return what was found and done.
 
         Notes that say the same in the same words become one, which supersedes the others; notes
         near in meaning are linked; the influence of what is old and not used fades; what is poor
@@ -109,10 +109,10 @@ class Consolidation:
 
     @verb("changes", "POST /consolidation/{id}/undo", is_tool=True)
     async def undo(self, id: str | None = None) -> Undone:
-        """Reverse one consolidation whole, by default the last, and say what came back.
+        """Reverse a whole consolidation, by default the last, and return what was restored.
 
-        All notes, versions, tags and links are then exactly as before it. A note that somebody has
-        changed since stays as it is, and is named.
+        Notes, versions, tags and links become exactly what they were. A note that was changed
+        since stays as it is, and is named.
 
         Raises:
             NotFound: There is none to undo.
@@ -123,7 +123,7 @@ class Consolidation:
 
     @verb("reads", "GET /consolidation", wrap="consolidations")
     async def consolidations(self, limit: int = DEFAULT_PAST) -> tuple[PastConsolidation, ...]:
-        """Return the consolidations of the past, the last first."""
+        """List past consolidations, newest first."""
         limit = check_limit(limit)
         return tuple(await self._consolidations.past(self._namespace, limit=limit))
 

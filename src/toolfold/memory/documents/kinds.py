@@ -162,7 +162,7 @@ def decoded(content: bytes) -> str:
             return content.decode(encoding, "replace")
     controls = len(content) - len(content.translate(None, _CONTROLS))
     if controls > _MAX_CONTROLS * len(content):
-        raise Unreadable("It is neither text nor a kind of document that is read.")
+        raise Unreadable("It is neither text nor a supported document.")
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -190,7 +190,7 @@ def _in_archive(content: bytes) -> DocumentKind:
     ):
         if part in content:
             raise Unreadable(f"It is {what}.")
-    raise Unreadable("It is a ZIP archive, or what is left of one. Unpack it first.")
+    raise Unreadable("It is a ZIP archive. Unpack it first.")
 
 
 def _refuse_binary(content: bytes) -> None:

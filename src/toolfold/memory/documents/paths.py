@@ -68,7 +68,7 @@ def locate(path: str, roots: Sequence[Path] | None) -> Path:
     given = Path(path).expanduser()
     if not given.is_absolute():
         if not roots:
-            raise BadInput(f"{path!r} says not from where. Give the whole path.")
+            raise BadInput(f"{path!r} is a relative path. Give the whole path.")
         given = Path(roots[0]) / given
     try:
         found = given.resolve(strict=True)
@@ -135,7 +135,7 @@ def read_file(path: Path) -> tuple[bytes, os.stat_result]:
         with _opened(path) as descriptor:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise Unreadable("It is no file that can be read, but a device or the like.")
+                raise Unreadable("It is not a regular file.")
             if found.st_size > MAX_FILE_BYTES:
                 raise Unreadable(_too_large(found.st_size))
             content = _read_bounded(descriptor)
@@ -181,7 +181,7 @@ def _check_within(place: Path, roots: Sequence[Path] | None, path: str) -> None:
 
 def _nothing_allowed(path: str) -> str:
     return (
-        f"{path!r} cannot be read: no folder is open to ingestion from here. The user can name "
+        f"{path!r} cannot be read: no folder may be ingested from here. The user can name "
         "some in the setting `memory.ingest_roots`, or run `toolfold memory ingest PATH`."
     )
 
@@ -243,4 +243,4 @@ def _read_bounded(descriptor: int) -> bytes:
 
 
 def _too_large(size: int) -> str:
-    return f"It has {size:,} bytes, and {MAX_FILE_BYTES:,} are the most. Split it."
+    return f"It has {size:,} bytes, and {MAX_FILE_BYTES:,} is the limit. Split it."

@@ -223,15 +223,15 @@ class Documents:
         recursive: bool = True,
         progress: Progress | None = None,
     ) -> Ingested:
-        """Remember what a file says, or all files of a folder: PDF, DOCX, HTML, Markdown, and text.
+        """Store the text of a file, or of all files in a folder: PDF, DOCX, HTML, Markdown, text.
 
-        CSV and JSON are read too. Files that have not changed since cost nothing; of those that
-        have, only what is different is written. One that cannot be read is named with its reason,
-        and the others go on.
+        CSV and JSON are read too. Unchanged files are skipped; of changed ones, only the
+        differences are written. A file that cannot be read is named with the reason, and the
+        others are stored.
 
-        Of a folder, files are taken whose names are those of documents, or that match `pattern`
-        ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules are passed
-        over.
+        In a folder, files with the extensions of documents are read, or those that match
+        `pattern` ("*.rst", "guide/*.md"). Hidden files, links, and folders such as node_modules
+        are skipped.
 
         Raises:
             NotFound: There is no such file or folder.
@@ -249,7 +249,7 @@ class Documents:
 
     @verb("reads", "GET /documents", pages="documents")
     async def documents(self, limit: int = DEFAULT_PAGE, offset: int = 0) -> CompactDocuments:
-        """Return the documents that are remembered, by path; `total` counts all."""
+        """List the stored documents by path; `total` counts all."""
         limit, offset = check_limit(limit), check_offset(offset)
         page = await self._store.page(self._namespace, limit=limit, offset=offset)
         return CompactDocuments(tuple(map(compact, page.documents)), page.total)
@@ -258,7 +258,7 @@ class Documents:
         """Return the hashes of the notes that a document was cut into, in its order.
 
         Raises:
-            NotFound: No document of that path is remembered.
+            NotFound: No document of that path is stored.
         """
         found = await self._store.chunks(self._namespace, path)
         if not found:
@@ -267,12 +267,12 @@ class Documents:
 
     @verb("removes", "DELETE /documents", wrap="forgotten", file="path")
     async def forget_document(self, path: str) -> int:
-        """Forget a document, or all of a folder, there still or not; return how many notes went.
+        """Delete the notes of a document, or of all in a folder; return how many were deleted.
 
-        The files stay. Notes are deleted as `delete` does.
+        The files stay, and need not exist any more. Notes are deleted as `delete` does.
 
         Raises:
-            NotFound: No document of that path is remembered.
+            NotFound: No document of that path is stored.
         """
         place = shown_path(await anyio.to_thread.run_sync(expected, path, self._roots))
         paths = await self._store.below(self._namespace, place)

@@ -61,11 +61,11 @@ class Events:
         session_id: str | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> str:
-        """Write down that something happened just now, and return the id of the event.
+        """Record an event that happened now, and return its id.
 
-        `event_type` is what it was in a word or two, such as "deploy" or "test run"; `content` says
-        more, `outcome` how it ended, such as "success" or "failure". It is kept when this returns,
-        and can neither be changed nor deleted.
+        `event_type` is a word or two, such as "deploy" or "test run"; `content` has the details,
+        `outcome` the result, such as "success" or "failure". The event is on disk when this
+        returns, and cannot be changed or deleted.
         """
         event = Event(
             id=new_id(),
@@ -89,10 +89,10 @@ class Events:
         until: Moment | None = None,
         limit: int = DEFAULT_EVENTS,
     ) -> CompactEvents:
-        """Return what happened, newest first; `total` counts all that pass the filters.
+        """Return events, newest first; `total` counts all that pass the filters.
 
-        `since` and `until` are times as in `search`, the first included and the second not, or
-        words such as "yesterday", "last week", "3 days ago", of which the whole is included.
+        `since` (included) and `until` (excluded) are times as in `search`, or words such as
+        "yesterday", "last week", "3 days ago", which stand for that whole period.
         """
         wanted = EventFilter(
             session_id=None if session_id is None else clean_name(session_id, "session"),

@@ -125,8 +125,8 @@ def lines_of(value: str | Sequence[str]) -> Sequence[str]:
     if len(value) > MAX_LINES or size > MAX_CALL_BYTES:
         raise BadInput(
             f"{len(value):,} lines with {size:,} characters are too much for one import: "
-            f"{MAX_LINES:,} and {MAX_CALL_BYTES:,} are the most. Nothing was changed; import them "
-            "in parts. What is there already is not doubled."
+            f"the limits are {MAX_LINES:,} and {MAX_CALL_BYTES:,}. Nothing was changed; "
+            "import them in parts. Importing again does not create duplicates."
         )
     return value
 
@@ -169,12 +169,12 @@ def _check_size(value: object) -> None:
         if len(text) > MAX_CONTENT_BYTES:
             raise BadInput(
                 f"A text of {len(text):,} characters is too long for the graph, where "
-                f"{MAX_CONTENT_BYTES:,} are the most. Nothing was changed; tell what matters of it."
+                f"{MAX_CONTENT_BYTES:,} is the limit. Nothing was changed; shorten it."
             )
     if count > MAX_TEXTS or size > MAX_CALL_BYTES:
         raise BadInput(
-            f"{count:,} texts with {size:,} characters are too much for one call: {MAX_TEXTS:,} "
-            f"and {MAX_CALL_BYTES:,} are the most. Nothing was changed; make several calls."
+            f"{count:,} texts with {size:,} characters are too much for one call: the limits are "
+            f"{MAX_TEXTS:,} and {MAX_CALL_BYTES:,}. Nothing was changed; make several calls."
         )
 
 

@@ -75,10 +75,10 @@ class Graph:
 
     @verb("adds", is_in_memory=False)
     async def create_entities(self, entities: Sequence[Mapping[str, Json]]) -> JsonObject:
-        """Make entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
+        """Create entities: `[{"name": "Ada", "entityType": "person", "observations": ["codes"]}]`.
 
-        Returns `{"entities": […]}` with those that are new. One whose name is there already stays
-        as it is; `add_observations` adds to it.
+        Returns `{"entities": […]}` with the new ones. An existing entity stays as it is;
+        `add_observations` adds to it.
         """
         check("create_entities", {"entities": entities})
         added = await self._store.add_entities(self._namespace, entities_of(entities))
@@ -86,9 +86,9 @@ class Graph:
 
     @verb("adds", "POST /graph/relations", status=201, is_in_memory=False)
     async def create_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
-        """Relate entities: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
+        """Create relations: `[{"from": "Ada", "to": "Acme", "relationType": "works at"}]`.
 
-        Returns `{"relations": […]}` with those that are new.
+        Returns `{"relations": […]}` with the new ones.
         """
         check("create_relations", {"relations": relations})
         added = await self._store.add_relations(self._namespace, relations_of(relations))
@@ -96,7 +96,7 @@ class Graph:
 
     @verb("adds", is_in_memory=False)
     async def add_observations(self, observations: Sequence[Mapping[str, Json]]) -> JsonObject:
-        """Add to what is known of entities: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
+        """Add observations: `[{"entityName": "Ada", "contents": ["likes tea"]}]`.
 
         Returns `{"results": [{"entityName": …, "addedObservations": […]}]}` with what is new.
 
@@ -115,7 +115,7 @@ class Graph:
 
     @verb("removes", is_in_memory=False)
     async def delete_entities(self, entityNames: Sequence[str]) -> JsonObject:
-        """Delete entities, and all relations that begin or end at them, for good."""
+        """Delete entities and their relations for good."""
         check("delete_entities", {"entityNames": entityNames})
         await self._store.delete_entities(self._namespace, texts(entityNames))
         return done("Entities")
@@ -130,28 +130,28 @@ class Graph:
 
     @verb("removes", is_in_memory=False)
     async def delete_relations(self, relations: Sequence[Mapping[str, Json]]) -> JsonObject:
-        """Delete relations for good; they are told as for `create_relations`."""
+        """Delete relations for good; they are given as to `create_relations`."""
         check("delete_relations", {"relations": relations})
         await self._store.delete_relations(self._namespace, relations_of(relations))
         return done("Relations")
 
     @verb("reads", is_in_memory=False)
     async def read_graph(self) -> JsonObject:
-        """Return everything: `{"entities": […], "relations": […]}`, in the order of making."""
+        """Return the whole graph: `{"entities": […], "relations": […]}`, in order of creation."""
         return as_value(await self.encoded("read_graph", {}))
 
     @verb("reads", is_in_memory=False)
     async def search_nodes(self, query: str) -> JsonObject:
-        """Return entities that have exactly this text in their name, type or an observation.
+        """Return entities with exactly this text in their name, type or an observation.
 
-        Case does not matter. Relations that begin or end at one come with them. For what has some
-        of the words, best first, there is `search_graph`.
+        Case does not matter. Their relations are returned too. `search_graph` also finds entities
+        that have only some of the words.
         """
         return as_value(await self.encoded("search_nodes", {"query": query}))
 
     @verb("reads", is_in_memory=False)
     async def open_nodes(self, names: Sequence[str]) -> JsonObject:
-        """Return the entities of these names, and the relations that begin or end at one."""
+        """Return the entities with these names, and their relations."""
         return as_value(await self.encoded("open_nodes", {"names": names}))
 
     async def encoded(self, tool: str, arguments: Mapping[str, Any]) -> Encoded:
@@ -178,9 +178,9 @@ class Graph:
     async def create_entity(
         self, name: str, entity_type: str, observations: str | Sequence[str] | None = None
     ) -> Entity:
-        """Make an entity, and return it as it is then.
+        """Create an entity, or add observations to it, and return it.
 
-        If one of that name is there, it gets the observations that it lacks.
+        An existing entity of that name gets the observations that it lacks.
         """
         told = [observations] if isinstance(observations, str) else observations or []
         given = {"name": name, "entity_type": entity_type, "observations": told}
@@ -192,10 +192,10 @@ class Graph:
 
     @verb("reads", "GET /graph/search")
     async def search_graph(self, query: str, limit: int = DEFAULT_LIMIT) -> GraphSearchResult:
-        """Return the entities that have words of a query, best first; `total` counts all.
+        """Return the entities that match a query, best first; `total` counts all.
 
-        Words in names count most, then in types, then in observations; rare ones more than common
-        ones, and other forms of a word like the word. Scores are from 0 to 1.
+        Words in names count most, then in types, then in observations; rare words count more than
+        common ones, and other forms of a word match. Scores are from 0 to 1.
         """
         limit, words = check_limit(limit), telling_words(clean_query(query).replace("_", " "))
         hits = await self._store.word_hits(self._namespace, words)
@@ -213,7 +213,7 @@ class Graph:
     async def neighbors(
         self, name: str, depth: int = 1, limit: int = DEFAULT_NEIGHBORS
     ) -> Neighbors:
-        """Return what is at most `depth` relations away from an entity, nearest first.
+        """Return entities at most `depth` relations away from an entity, nearest first.
 
         Relations count in both directions. Each neighbour says by which relation it was reached.
 
@@ -231,7 +231,7 @@ class Graph:
 
     @verb("reads", "GET /graph/path", is_in_memory=False)
     async def shortest_path(self, source: str, target: str) -> GraphPath:
-        """Return the path between two entities, by as few relations as possible.
+        """Return the shortest path between two entities.
 
         Relations count in both directions. Without a connection the path is empty.
 
@@ -260,7 +260,7 @@ class Graph:
 
     @verb("reads", is_in_memory=False)
     async def entities_of(self, hash: str) -> tuple[Entity, ...]:
-        """Return the entities that a note mentions, in the order in which it does.
+        """Return the entities that a note mentions, in order of appearance.
 
         Raises:
             NotFound: There is no such note, or there are several.
@@ -272,15 +272,15 @@ class Graph:
 
     @verb("reads", is_in_memory=False)
     async def export_jsonl(self) -> str:
-        """Return the graph as server-memory keeps it: lines of JSON, entities before relations."""
+        """Return the graph in the format of server-memory: JSON lines, entities first."""
         return inputs.written(await self._store.read(self._namespace))
 
     @verb("adds", is_in_memory=False)
     async def import_jsonl(self, lines: str | Sequence[str]) -> ImportReport:
-        """Take over the lines of a file of server-memory, and say what was new.
+        """Import lines in the format of server-memory, and return what was new.
 
-        An entity that is there already gets the observations that it lacks. A line that cannot be
-        used is named, and the others are taken.
+        An existing entity gets the observations that it lacks. An unusable line is named, and the
+        others are imported.
         """
         graph, faults = inputs.read(lines_of(lines))
         merged = await self._store.merge(self._namespace, graph)

@@ -162,7 +162,7 @@ class _Merger:
     def _take_version(self, record: VersionRecord) -> MergeOutcome:
         number = self._find(record.of)
         if number is None:
-            raise NotFound("The note that it is an earlier version of is not there.")
+            raise NotFound("Its current version is missing.")
         if record.note.version >= read_note(self._connection, number).version:
             return _UNCHANGED
         note = record.note

@@ -272,7 +272,7 @@ class NoteWriter:
             name = shown(note.hash)
             remedy = "Delete one of the two" if other[0] is None else "Purge it, or restore it"
             state = "Another note" if other[0] is None else "A deleted note"
-            raise BadInput(f"{state}, {name}, says exactly that already. {remedy}.")
+            raise BadInput(f"{state}, {name}, has exactly this content already. {remedy}.")
 
     def _purge(self, number: int) -> None:
         note = read_note(self._connection, number)

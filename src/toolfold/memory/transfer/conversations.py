@@ -94,7 +94,7 @@ def read_conversations(
     for number, found, done in _elements(path):
         value = _parsed(found)
         if not isinstance(value, dict) or not is_one(value):
-            yield ConversationItem(number, Fault(number, "It is no conversation."), done)
+            yield ConversationItem(number, Fault(number, "It is not a conversation."), done)
             continue
         try:
             yield from _notes(read(value), source, number, done, now)
@@ -111,7 +111,7 @@ def read_transcript(
     for number, line, done in lines:
         value = _parsed(line)
         if not isinstance(value, dict):
-            yield ConversationItem(number, Fault(number, "It is no line of a transcript."), done)
+            yield ConversationItem(number, Fault(number, "It is not a line of a transcript."), done)
             continue
         said = _transcript_message(value)
         if said is not None:
@@ -303,7 +303,7 @@ def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Return the files of conversations in a zip, once all of it looks harmless."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS or sum(each.file_size for each in members) > _MAX_UNPACKED:
-        raise BadInput("The zip holds more than an export would. Nothing was read.")
+        raise BadInput("The zip is larger than any export. Nothing was read.")
     for each in members:
         if reason := _harm(each):
             raise BadInput(f"{each.filename[:100]!r} in the zip {reason}. Nothing was read.")
@@ -312,7 +312,7 @@ def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
         key=lambda each: each.filename,
     )
     if len({each.filename for each in found}) < len(found):
-        raise BadInput("The zip holds two files of one name. Nothing was read.")
+        raise BadInput("The zip contains two files of the same name. Nothing was read.")
     return found
 
 
@@ -326,7 +326,7 @@ def _harm(member: zipfile.ZipInfo) -> str:
         return "is encrypted"
     is_large = member.file_size > _ANY_RATIO_BYTES
     if is_large and member.file_size > _MAX_RATIO * max(1, member.compress_size):
-        return "unpacks to far more than it is"
+        return "unpacks to far more than its size"
     return ""
 
 

@@ -233,7 +233,7 @@ def _in_line(line: bytes, path: Path) -> Source:
     try:
         value = parse_line(line.removeprefix(b"\xef\xbb\xbf"))
     except BadInput as error:
-        raise BadInput(f"{path} is not known. What can be imported is {_KNOWN}.") from error
+        raise BadInput(f"{path} is not recognized. Supported are: {_KNOWN}.") from error
     if value.get("format") == FORMAT:
         version = value.get("version")
         if not isinstance(version, int) or not 1 <= version <= VERSION:

@@ -140,7 +140,7 @@ def read_record(value: JsonObject) -> ArchiveRecord:
             case "document":
                 return _document(value)
             case other:
-                raise BadInput(f"Its type is {str(other)[:60]!r}, which is nothing that is kept.")
+                raise BadInput(f"Its type is {str(other)[:60]!r}, which is not supported.")
     except KeyError as error:
         raise BadInput(f"It has no {error.args[0]!r}.") from error
 

@@ -267,5 +267,5 @@ def _whole_path(path: str) -> Path:
         raise BadInput("`path` is the path of a file, as text.")
     found = Path(path).expanduser()
     if not found.is_absolute():
-        raise BadInput(f"{path!r} says not from where. Give the whole path.")
+        raise BadInput(f"{path!r} is a relative path. Give the whole path.")
     return found

@@ -218,8 +218,8 @@ def as_text(name: str, answer: "dict[str, Any]") -> str:
     """Return what a person reads who tries a hook at a terminal."""
     words = [str(answer[key]) for key in ("context", "reason", "message") if answer.get(key)]
     nothing = (
-        f"The hook {name} has nothing to say here. It is given a payload by the client: "
-        "docs/hooks.md. `toolfold logs hooks` says what failed, if anything did."
+        f"The hook {name} shows nothing without the payload of a client (docs/hooks.md). "
+        "`toolfold logs hooks` shows failures."
     )
     return "\n".join(words or [nothing]) + "\n"
 

@@ -93,7 +93,7 @@ class GuestWalk(Walk):
             self._open.discard(id(value))
 
     def _endless(self, shown: str) -> Json:
-        return self._foreign("a value that holds itself", shown)
+        return self._foreign("a value that contains itself", shown)
 
     def _object(self, value: Any, depth: int) -> Json:
         if type(value).__module__.partition(".")[0] in {"numpy", "pandas"}:

@@ -46,7 +46,7 @@ class ZygoteGone(RunCrashed):
     """The process that starts guests does not answer, and must not be asked again."""
 
     def __init__(self) -> None:
-        super().__init__("The process that starts guests is gone.")
+        super().__init__("The process that starts guests has ended.")
 
 
 @dataclass(slots=True)

@@ -64,7 +64,7 @@ def _parse(xml: bytes, handler: "_Body | _Texts | _Styles") -> None:
 
 
 def _refuse_declarations(*_: object) -> None:
-    raise Unreadable("It declares entities of its own, as no word processor does. Save it anew.")
+    raise Unreadable("It declares XML entities, which no word processor does. Save it again.")
 
 
 def _title(archive: ZipFile) -> str:

@@ -39,7 +39,7 @@ def _read(document: "pdfium.PdfDocument") -> DocumentContent:
     pages = len(document)
     if pages > MAX_PAGES:
         raise Unreadable(
-            f"It has {count(pages, 'page')}, and {MAX_PAGES:,} are the most. Split it."
+            f"It has {count(pages, 'page')}, and {MAX_PAGES:,} is the limit. Split it."
         )
     outline = _outline(document)
     blocks = Blocks()
