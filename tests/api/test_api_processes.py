@@ -230,9 +230,7 @@ def test_of_anything_else_it_is_said_that_nobody_knows(
 ) -> None:
     kept = api.list().memories[0].hash
     killer = dying_daemon()
-    with pytest.raises(
-        StoreError, match=r"ended during memory\.delete; its outcome is unknown"
-    ):
+    with pytest.raises(StoreError, match=r"ended during memory\.delete; its outcome is unknown"):
         api.delete(kept)
     killer.join()
 

@@ -266,7 +266,7 @@ async def test_runs_are_filtered_by_text_tool_and_outcome(opened: Any) -> None:
         assert "first program" not in await programs("tool=records")
         assert "1 / 0" in await programs("outcome=failed&days=1")
         assert "first program" not in await programs("outcome=failed")
-        assert "No run fits." in await programs("text=nowhere")
+        assert "No run matches." in await programs("text=nowhere")
 
 
 async def test_approving_on_the_page_lets_the_run_go_on(opened: Any, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_approving_on_the_page_lets_the_run_go_on(opened: Any, tmp_path: P
         )
         assert response.status_code == 303
         assert "Approved records.update." in await browser.see(response.headers["location"])
-        assert "Nothing waits for you." in await browser.see("/ui/approvals")
+        assert "Nothing is waiting for approval." in await browser.see("/ui/approvals")
         [line] = (tmp_path / "updates.jsonl").read_text().splitlines()
         assert json.loads(line)["id"] == 7
 
@@ -373,7 +373,7 @@ async def test_notes_are_stored_found_changed_deleted_and_brought_back(opened: A
         note = stored.headers["location"].partition("?")[0]
         assert "Ada likes tea" in await browser.see("/ui/memory?query=tea")
         assert "Ada likes tea" in await browser.see("/ui/memory?tags=drinks")
-        assert "No note fits." in await browser.see("/ui/memory?tags=other")
+        assert "No note matches." in await browser.see("/ui/memory?tags=other")
         changed = await browser.send(note, content="Ada likes coffee", tags="")
         shown = await browser.see(changed.headers["location"])
         assert "Ada likes coffee" in shown
@@ -418,7 +418,7 @@ async def test_consolidation_is_looked_at_before_it_is_done_and_can_be_undone(op
             await browser.send("/ui/memory", content=f"The door code is {number}.")
         preview = await browser.see("/ui/memory/consolidation?preview=balanced")
         assert "What would happen" in preview
-        assert "Nothing was consolidated yet." in preview
+        assert "None yet." in preview
         done = await browser.send("/ui/memory/consolidation", strategy="balanced")
         shown = await browser.see(done.headers["location"])
         assert "Done: " in shown
@@ -1013,7 +1013,7 @@ async def test_notes_have_days_tags_and_are_merged(opened: Any) -> None:
         assert "Superseded by" in older
         assert (await browser.send(f"/ui/memory/notes/{hashes[1]}/reinstate")).status_code == 303
         assert "Superseded by" not in await browser.see(f"/ui/memory/notes/{hashes[1]}")
-        assert "No note fits." in await browser.see("/ui/memory?before=2001-01-01")
+        assert "No note matches." in await browser.see("/ui/memory?before=2001-01-01")
 
 
 async def test_memory_is_exported_previewed_and_imported(opened: Any, tmp_path: Path) -> None:

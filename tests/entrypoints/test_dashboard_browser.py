@@ -222,7 +222,7 @@ async def one_of_two_people_is_told_that_the_other_was_first(visitor: Visitor) -
         "Your answer changed nothing.",
     ]
     for page in people:
-        await page.get_by_text("Nothing waits for you.").wait_for()
+        await page.get_by_text("Nothing is waiting for approval.").wait_for()
 
 
 async def a_run_that_is_rejected_does_nothing(visitor: Visitor) -> None:
@@ -257,7 +257,7 @@ async def an_expired_question_says_so_and_a_page_catches_up_by_itself(visitor: V
     tomorrow.expire(lambda _approval: None)
     await looking.get_by_text("paused", exact=True).wait_for()
     await looking.locator("h1").click()
-    await looking.get_by_text("Nothing waits for you.").wait_for()
+    await looking.get_by_text("Nothing is waiting for approval.").wait_for()
     await late.keyboard.press("Enter")
     await late.get_by_text("The question about records.update has expired.").wait_for()
 
@@ -283,7 +283,7 @@ async def a_note_is_found_changed_and_deleted_by_keyboard_alone(visitor: Visitor
     await visitor.run(SEED)
     page = await visitor.enter()
     await page.goto(f"{visitor.url}/ui/memory")
-    await page.get_by_label("Search as agents do").focus()
+    await page.get_by_label("Search, ranked as for agents").focus()
     await page.keyboard.type("why did the deploy fail")
     await page.keyboard.press("Enter")
     await page.get_by_role("link", name="The deploy of Friday").focus()

@@ -101,7 +101,7 @@ def test_a_click_lets_the_run_of_a_client_go_on(user: User, updates: Path, sandb
         page.get_by_role("button", name="Approve", exact=True).click(no_wait_after=True)
         wait_until(updates.exists, "the call that was approved")
         _log.info("%.2f s from the click to the call, %s", time.monotonic() - clicked, sandbox)
-        page.get_by_text("Nothing waits for you.").wait_for(timeout=60_000)
+        page.get_by_text("Nothing is waiting for approval.").wait_for(timeout=60_000)
         chromium.close()
 
     ended = f"import runs\nprint(runs.wait({run!r}))"

@@ -229,7 +229,7 @@ def success_text(
     parts = [printed, _previewed(render(outcome.value), saved.value, room)]
     text = "\n".join(part for part in parts if part)
     if not text:
-        text = "The code ran and printed nothing. Print what you want to see, or end with it."
+        text = "No output. Print a value, or end with an expression, to see it."
     return with_notes(text, waits)
 
 

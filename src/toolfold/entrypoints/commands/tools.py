@@ -38,6 +38,7 @@ def tools_list(arguments: Namespace) -> int:
     shelf = CachedCatalog(arguments)
     wanted = arguments.server or arguments.name
     tools = shelf.tools_of(wanted) if wanted else list(shelf.known().tools)
+    tools.sort(key=lambda tool: tool.is_built_in)  # those of the user's servers first
     if arguments.json:
         _print_json(tools)
     elif is_terminal():

@@ -131,7 +131,7 @@ async def _policy_page(
 
 
 async def show_settings(ask: Asker) -> Response:
-    """What differs from the defaults, where it was read, and what was wrong with it."""
+    """Changed settings, where it was read, and what was wrong with it."""
     return ask.page("settings", found=await ask.get("/settings"), checks=None)
 
 

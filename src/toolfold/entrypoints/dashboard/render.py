@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import dropwhile
 from typing import Any, Final
 
 import jinja2
@@ -66,6 +67,7 @@ def _templates() -> jinja2.Environment:
         number=number,
         plural=count,
         pretty=pretty,
+        program=program,
     )
     return templates
 
@@ -96,6 +98,13 @@ def duration(seconds: float) -> str:
 def number(value: float) -> str:
     """Return a number with separators for thousands."""
     return f"{value:,.0f}"
+
+
+def program(code: str) -> str:
+    """Return what a program does, in a list of programs: without the imports before it."""
+    lines = code.strip().splitlines()
+    does = dropwhile(lambda line: line.startswith(("import ", "from ")) or not line.strip(), lines)
+    return "\n".join(does) or code
 
 
 def pretty(text: str) -> str:

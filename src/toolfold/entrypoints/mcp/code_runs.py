@@ -106,7 +106,7 @@ class CodeRuns:
         if not isinstance(code, str) or not _is_text(session) or is_odd:
             return text_result(
                 "execute_code takes `code`, the Python text to run, and if you like `session`, the "
-                "name of the variables to go on with, and `dry_run`, true or false.",
+                "name of the session to use, and `dry_run`, true or false.",
                 is_error=True,
             )
         wish = SessionRequest(str(session)) if session else SessionRequest(self._session, True)

@@ -185,7 +185,8 @@ class ToolOperations:
             return [tool for tool in hits.hits if category in (None, category_of(tool))]
         if category is not None:
             return list(registry.categories[str(category)].tools)
-        return [tool for _, each in sorted(registry.categories.items()) for tool in each.tools]
+        found = [tool for _, each in sorted(registry.categories.items()) for tool in each.tools]
+        return sorted(found, key=lambda tool: tool.is_built_in)  # those of the user's servers first
 
     async def _changes(self, request: RestRequest, _arguments: JsonObject) -> Json:
         """Return changes of tools that were not used since, then those they were used with."""
