@@ -54,19 +54,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="toolfold-screens-") as directory:
         home = Path(directory) / "home"
         (home / "config").mkdir(parents=True)
+        project = str(Path(directory) / "shop")
+        (Path(project) / ".toolfold").mkdir(parents=True)
         (home / "config" / "mcp.json").write_text(json.dumps({"mcpServers": {"shop": SHOP}}))
         environ = {
             "PATH": environment()["PATH"], "HOME": directory, "TOOLFOLD_HOME": str(home),
             "TERM": "xterm-256color", "COLUMNS": str(COLUMNS),
         }  # fmt: skip
         for words in BEFORE:
-            subprocess.run(_command(words), env=environ, cwd=directory, capture_output=True)
+            subprocess.run(_command(words), env=environ, cwd=project, capture_output=True)
         for name, words in SCREENS.items():
-            shown = at_terminal(words, environ, directory).replace(directory, "~")
+            shown = at_terminal(words, environ, project).replace(directory, "~")
             (FOLDER / f"{name}.svg").write_text(picture(words, shown), encoding="utf-8")
-            piped[name] = in_pipe(words, environ, directory)
+            piped[name] = in_pipe(words, environ, project)
             if words:
-                as_json[name] = in_pipe([*words, "--json"], environ, directory)
+                as_json[name] = in_pipe([*words, "--json"], environ, project)
         subprocess.run(_command(["stop"]), env=environ, cwd=directory, capture_output=True)
     PAGE.write_text(page(piped, as_json), encoding="utf-8")
 
@@ -76,7 +78,9 @@ def in_pipe(words: list[str], environ: dict[str, str], directory: str) -> str:
     done = subprocess.run(
         _command(words), env=environ, cwd=directory, capture_output=True, text=True
     )
-    lines = (done.stdout + done.stderr).replace(directory, "~").rstrip().splitlines()
+    lines = (
+        (done.stdout + done.stderr).replace(str(Path(directory).parent), "~").rstrip().splitlines()
+    )
     cut = [f"{line[:COLUMNS]}…" if len(line) > COLUMNS else line for line in lines[:SHOWN_LINES]]
     return "\n".join([*cut, "…"] if len(lines) > SHOWN_LINES else cut)
 
@@ -104,7 +108,8 @@ def at_terminal(words: list[str], environ: dict[str, str], directory: str) -> st
         pass
     process.wait(60)
     text = shown.decode().replace("\r\n", "\n")
-    # A line that says that something is in progress is drawn over.
+    # Lines that show progress are erased by what follows them.
+    text = re.sub(r"[^\n]*\n(?:\x1b\[\?25h)?\r\x1b\[1A\x1b\[2K", "", text)
     return re.sub(r"[^\n]*\r(\x1b\[2?K)?", "", re.sub(r"\x1b\[\?25[lh]|\x1b\[1A", "", text))
 
 

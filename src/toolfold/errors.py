@@ -23,7 +23,7 @@ ToolfoldError
 │   ├── InDoubt                what was under way may have happened; the user decides
 │   ├── QuestionExpired        nobody answered what a server asked
 │   ├── RunCrashed             the worker died
-│   └── StateLost              the variables of a session cannot be had again
+│   └── StateLost              the variables of a session are lost
 ├── RequestFailed          a request over HTTP that got no answer
 └── StoreError             our own files
 ```
@@ -164,7 +164,7 @@ class RunTimedOut(RunError):
 
 
 class QuestionExpired(RunError):
-    """Nobody answered what a server asked the user."""
+    """A server's question to the user got no answer."""
 
     code = "question_expired"
 
@@ -200,13 +200,13 @@ class InDoubt(RunError):
 
 
 class StateLost(RunError):
-    """The variables of a session cannot be had again."""
+    """The variables of a session are lost."""
 
     code = "state_lost"
 
 
 class RequestFailed(ToolfoldError):
-    """A request to a toolfold got no answer, or was refused at the door."""
+    """A request to a toolfold got no answer, or was refused."""
 
     code = "request_failed"
 

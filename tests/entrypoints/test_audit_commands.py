@@ -124,7 +124,7 @@ def test_nothing_but_the_end_can_be_accepted(
 @pytest.mark.parametrize(
     ("break_it", "said"),
     [
-        (lambda path: path.unlink(), "runs.db is gone"),
+        (lambda path: path.unlink(), "runs.db is missing"),
         (lambda path: path.with_name("runs.db-key").unlink(), "runs.db-key is missing"),
         (lambda path: path.with_name("runs.db-head").unlink(), "the head is missing"),
         (lambda path: path.with_name("runs.db-head").write_text("x"), "runs.db-head is damaged"),

@@ -152,7 +152,7 @@ async def test_a_client_without_tasks_gets_none(running: MakeApp) -> None:
         answer = await client.begin("import time\ntime.sleep(1)")
         refused = await client.ask("tasks/get", {"taskId": "any"})
 
-    assert "The run goes on after" in answer["content"][0]["text"]
+    assert "The run continues after" in answer["content"][0]["text"]
     assert refused["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 

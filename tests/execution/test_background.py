@@ -42,7 +42,7 @@ async def test_a_long_run_is_answered_and_picked_up(running: MakeApp) -> None:
         Client(make_server(toolfold.app, client="me", session="me")) as client,
     ):
         text = await execute(client, "import time\ntime.sleep(5)\nanswer = 42\nanswer")
-        assert text.startswith("The run goes on after 2 s. Its id is ")
+        assert text.startswith("The run continues after 2 s. Its id is ")
         run_id = run_id_in(text)
         with anyio.fail_after(60):
             picked = await execute(client, f"import runs\nruns.get('{run_id}', wait_s=0)")

@@ -300,7 +300,7 @@ def describe_losses(
 def describe_interrupted(journal: Journal, client: str, requests: Iterable[str]) -> list[str]:
     """Say what became of runs that had gone on when the daemon ended, but for those requests.
 
-    One that somebody goes on with, or has gone on with, is left out.
+    One that somebody goes on with, or has resumed, is left out.
     """
     known = set(requests)
     try:

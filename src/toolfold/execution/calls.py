@@ -269,11 +269,11 @@ class Calls:
 
     @property
     def seed(self) -> str:
-        """What random numbers come from: the same when the run is gone on with."""
+        """What random numbers come from: the same when the run is resumed."""
         return self._replay.first if self._replay else self._journaled.id
 
     def read_clock(self) -> float:
-        """Return what time it is, or was in the attempt that is gone on with."""
+        """Return what time it is, or was in the attempt that is resumed."""
         if self._replay is None:
             return self._journaled.read_clock()
         return self._replay.read_clock(self._journaled.read_clock)

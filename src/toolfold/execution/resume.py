@@ -1,4 +1,4 @@
-"""Which runs can be gone on with, and what must be decided before."""
+"""Which runs can be resumed, and what must be decided before."""
 
 from toolfold.catalog.catalog import Catalog
 from toolfold.errors import BadInput, InDoubt, ToolfoldError
@@ -15,7 +15,7 @@ class ResumableRuns:
         self._catalog = catalog
 
     async def replay(self, run_id: str, decision: DoubtDecision) -> Replay:
-        """Return what is known of a run that can be gone on with, or of the last attempt at that.
+        """Return what is known of a run that can be resumed, or of the last attempt at that.
 
         Raises:
             BadInput: It is under way.

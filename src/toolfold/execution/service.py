@@ -1,4 +1,4 @@
-"""One way to have code run, gone on with, approved or refused: every door enters here."""
+"""One way to have code run, resumed, approved or refused: every door enters here."""
 
 import math
 from collections import OrderedDict
@@ -132,7 +132,7 @@ class RunService:
         """Go on with a run; no call that completed is repeated.
 
         Raises:
-            ToolfoldError: It cannot be gone on with.
+            ToolfoldError: It cannot be resumed.
         """
         resume = partial(
             self._runtime.resume,
@@ -223,7 +223,7 @@ class RunService:
         """Whether the run that asked waits in its process, and takes the answer by itself.
 
         Raises:
-            NotFound: Another replica has it, and it can be gone on with only there.
+            NotFound: Another replica has it, and it can be resumed only there.
         """
         try:
             run = self._journal.find(approval.attempt)

@@ -320,7 +320,7 @@ class Journal:
         """Return what is written of a run that did not come to its own end.
 
         Raises:
-            NotFound: There is no such run, or nothing can be gone on with.
+            NotFound: There is no such run, or nothing can be resumed.
             StoreError: The file does not answer.
         """
         return self._read(run_id, read_recorded)

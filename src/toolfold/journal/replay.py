@@ -107,7 +107,7 @@ def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
     """Return what is written of a run that did not come to its own end.
 
     Raises:
-        NotFound: There is no such run, or nothing can be gone on with.
+        NotFound: There is no such run, or nothing can be resumed.
     """
     found = attempts(connection, run_id)
     last = found[-1]
@@ -143,7 +143,7 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
     while earlier := found[0].start.resumes:
         if len(found) >= _MAX_ATTEMPTS:  # what the first ones did must not be forgotten
             raise NotFound(
-                f"The run {run_id} was gone on with {_MAX_ATTEMPTS} times; it cannot be again."
+                f"The run {run_id} was resumed {_MAX_ATTEMPTS} times; it cannot be again."
             )
         found.insert(0, find(connection, earlier))
     return found

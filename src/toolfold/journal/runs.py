@@ -111,7 +111,7 @@ class RunStart(NamedTuple):
 ANYWHERE: Final = RunStart()
 
 RESUMABLE: Final = frozenset({"approval", "cancelled", "crash", "timeout"})
-"""How runs may have ended that can be gone on with, beside those that have no end."""
+"""How runs may have ended that can be resumed, beside those that have no end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

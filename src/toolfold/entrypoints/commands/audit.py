@@ -41,7 +41,7 @@ def verify(arguments: Namespace) -> int:
 
 def _verify_export(arguments: Namespace, path: Path) -> int:
     if arguments.accept:
-        raise BadInput("--accept is for the log itself, not for an export: leave out one of them.")
+        raise BadInput("--accept and FILE exclude each other: give one of them.")
     exported, signer = read_file(arguments.file), read_signer(path)
     if signer is None:
         raise NotFound(f"The key {key_path(path)} is missing: the export cannot be verified here.")

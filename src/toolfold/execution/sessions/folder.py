@@ -165,7 +165,7 @@ class _Waiting(NamedTuple):
 class ParkedProcesses:
     """Keeps a few of them, the last used; those that wait for long are ended.
 
-    Another process may have gone on with a session meanwhile: what waits is good for one generation
+    Another process may have resumed a session meanwhile: what waits is good for one generation
     of its variables only.
     """
 

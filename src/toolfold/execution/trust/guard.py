@@ -354,7 +354,7 @@ class CallGuard:
             asked.left = approval.most - 1
 
     async def _recall(self, asked: "_AskedTool") -> None:
-        """Look for what was decided before the run was gone on with.
+        """Look for what was decided before the run was resumed.
 
         It is bound to the run, the tool and the arguments of the call that waited: that one must
         wait again, or have been made since.
