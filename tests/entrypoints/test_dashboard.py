@@ -417,7 +417,7 @@ async def test_consolidation_is_looked_at_before_it_is_done_and_can_be_undone(op
         for number in range(3):
             await browser.send("/ui/memory", content=f"The door code is {number}.")
         preview = await browser.see("/ui/memory/consolidation?preview=balanced")
-        assert "What would happen" in preview
+        assert "What would change" in preview
         assert "None yet." in preview
         done = await browser.send("/ui/memory/consolidation", strategy="balanced")
         shown = await browser.see(done.headers["location"])
@@ -537,12 +537,12 @@ async def test_savings_show_what_is_added_up_so_far(
         for number in range(3):
             await browser.run(f"{number} + 1")
         monkeypatch.setattr(observe, "_PAGE_WAITS_S", 0)
-        assert "still being added up" in await browser.see("/ui/savings")
+        assert "Still counting" in await browser.see("/ui/savings")
         total = (await browser.http.get("/savings")).json()
         assert (total["is_complete"], total["total"]["runs"]) == (True, 3)
         monkeypatch.setattr(observe, "_PAGE_WAITS_S", 60)
         shown = await browser.see("/ui/savings")
-        assert "still being added up" not in shown
+        assert "Still counting" not in shown
         assert "<b>3</b>runs" in shown
 
 
@@ -986,13 +986,13 @@ async def test_tools_say_why_they_were_found_and_how_they_changed(opened: Any) -
     async with opened() as browser:
         await browser.run("import records\nrecords.put(id=1, value='x')")
         assert "its name has list" in await browser.see("/ui/tools?query=list+things")
-        assert "of definitions since the tools were used" not in await browser.see("/ui/tools")
+        assert "changed since last use" not in await browser.see("/ui/tools")
         definitions = approvals_of(browser.app.config).definitions
         tool = browser.app.catalog.find("records.put")
         before = json.loads(definition_of(tool)) | {"description": "puts something"}
         definitions.pin(browser.app.config.namespace, tool.path, json.dumps(before, sort_keys=True))
         shown = await browser.see("/ui/tools")
-        assert "2 changes of definitions since the tools were used" in shown
+        assert "2 definitions changed since last use" in shown
         assert "puts something" in await browser.see("/ui/tools/records.put")
 
 
@@ -1026,7 +1026,7 @@ async def test_memory_is_exported_previewed_and_imported(opened: Any, tmp_path: 
         entity = {"type": "entity", "name": "Bob", "entityType": "person", "observations": ["tall"]}
         lines.write_text(json.dumps(entity) + "\n")
         preview = await browser.send("/ui/memory/transfer", path=str(lines))
-        assert "What would happen" in preview.text
+        assert "What would change" in preview.text
         assert (await browser.http.get("/ui/memory/graph/data")).json()["names"] == []
         done = await browser.send("/ui/memory/transfer", path=str(lines), confirmed="yes")
         assert "1 entities added" in html.unescape(await browser.see(done.headers["location"]))

@@ -208,7 +208,7 @@ async def test_a_run_is_resumed_in_its_session_as_it_was(toolfold: Running, upda
     assert result.text.startswith("20"), result.text
     assert result.session == "mine"
     assert done(updates) == [10]
-    assert "Another run changed first meanwhile" in result.text
+    assert "Another run changed first during this run" in result.text
     assert (await toolfold.run("first", session=mine)).text == "20"
 
 
@@ -266,7 +266,7 @@ async def test_a_run_resumed_twice_repeats_nothing(toolfold: Running, updates: P
 async def test_what_has_ended_is_not_resumed(toolfold: Running) -> None:
     result = await toolfold.run("1")
 
-    with pytest.raises(NotFound, match="has come to its end"):
+    with pytest.raises(NotFound, match="has ended"):
         await toolfold.app.runtime.resume(result.run_id)
     with pytest.raises(NotFound, match="No run has an id"):
         await toolfold.app.runtime.resume("feedfeed")

@@ -256,7 +256,7 @@ async def test_what_two_runs_changed_is_the_later_ones_and_said(
         tasks.start_soon(run, "quick", "seen.append('quick')\nquick = 1")
 
     assert "No output." in replies["quick"].text
-    is_left = "changed meanwhile: odd. Make" in replies["slow"].text
+    is_left = "changed at the same time: odd. Make" in replies["slow"].text
     assert is_left is (tier == "monty")  # in CPython its process goes on with the session
     assert "changed seen meanwhile" in replies["slow"].text
     assert await texts(toolfold, "[seen, slow, quick]") == ['[[0, "slow"], 1, 1]']

@@ -297,7 +297,7 @@ def doubt_text(run_id: str, doubts: Sequence[object]) -> str:
 def background_text(run_id: str, seconds: float) -> str:
     """Say that a run goes on after its client was answered."""
     return (
-        f"The run continues after {seconds:g} s. Its id is {run_id}. Its result is added to the "
+        f"The run continues after {seconds:g} s. Its id is {run_id}: its result is added to the "
         "answer of your next call once it is ready, so do other work and do not ask for it. "
         f"With nothing else to do, `import runs; runs.wait({run_id!r})` waits for it; "
         f"`runs.stop({run_id!r})` ends it."

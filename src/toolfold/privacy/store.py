@@ -136,8 +136,8 @@ class VaultStore:
                 "them."
             )
         return (
-            f"The key of the vaults is not the one that {self.path} was written with. Bring "
-            "back the right one, or move the vaults away to begin anew."
+            f"The key of the vaults is not the one that {self.path} was written with. "
+            "Restore the right one, or move the vaults away to start empty."
         )
 
 

@@ -85,8 +85,8 @@ def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection |
             return _connect(path, schema, PATIENCE_S)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
-            f"{schema.name.capitalize()} {path} cannot be read: {error}. If it is damaged, the next "
-            "write sets it aside and starts a new one."
+            f"{schema.name.capitalize()} {path} cannot be read: {error}. If it is "
+            "damaged, the next write sets it aside and starts a new one."
         ) from error
 
 
