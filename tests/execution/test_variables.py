@@ -163,7 +163,7 @@ async def test_what_is_lost_is_said(running: MakeApp, home: Path) -> None:
         found = await texts(toolfold, "1 + 1")
 
     assert "The variables of session 'mine' are lost" in found[0]
-    assert "changed by somebody else" in found[0]
+    assert "changed by another process" in found[0]
 
 
 async def test_a_state_of_another_session_is_refused(running: MakeApp, home: Path) -> None:
@@ -258,7 +258,7 @@ async def test_what_two_runs_changed_is_the_later_ones_and_said(
     assert "No output." in replies["quick"].text
     is_left = "changed at the same time: odd. Make" in replies["slow"].text
     assert is_left is (tier == "monty")  # in CPython its process goes on with the session
-    assert "changed seen meanwhile" in replies["slow"].text
+    assert "changed seen during this run" in replies["slow"].text
     assert await texts(toolfold, "[seen, slow, quick]") == ['[[0, "slow"], 1, 1]']
 
 
@@ -295,7 +295,7 @@ async def test_a_session_that_a_run_has_cannot_be_reset(toolfold: Running) -> No
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(texts, toolfold, "time.sleep(3)")
         await anyio.sleep(1)
-        with pytest.raises(StoreError, match="A run is under way"):
+        with pytest.raises(StoreError, match="A run is in progress"):
             toolfold.app.sessions.reset("mine")
 
 
@@ -312,7 +312,7 @@ async def test_a_state_that_is_too_large_is_not_kept(running: MakeApp) -> None:
     async with running({}, limits__session_bytes=100_000) as toolfold:
         found = await texts(toolfold, "kept = 1", "big = list(range(100_000))", "kept", "big")
 
-    assert "at most 100,000 are kept" in found[1]
+    assert "at most 100,000 can be kept" in found[1]
     assert found[2] == "1"
     assert "not defined" in found[3]
 

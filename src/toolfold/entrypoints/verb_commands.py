@@ -5,7 +5,7 @@ Row = tuple[str, str, str, bool, tuple[tuple[str, str, bool], ...]]
 COMMANDS: tuple[Row, ...] = (
     (
         "store",
-        "Store a note, and return the first 8 characters of its hash",
+        "Remember a note, and return the first 8 characters of its hash",
         "memory.store",
         True,
         (

@@ -97,7 +97,7 @@ class Memory:
         supersedes: str | Sequence[str] = (),
         associated: str | Sequence[str] = (),
     ) -> str:
-        """Store a note, and return the first 8 characters of its hash.
+        """Remember a note, and return the first 8 characters of its hash.
 
         The note is on disk when this returns. Search finds it by words at once, by meaning soon.
         Storing the same content again adds missing tags to the existing note and returns its hash.
