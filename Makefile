@@ -54,7 +54,7 @@ check: setup ## format, lint, types, layers
 	@echo "check: path"; $(PY) scripts/rooms.py check
 
 # In this order; the first writes what is committed.
-BENCHES := run start sandbox skills sessions audit ledger rest dashboard hooks discovery tokens catalog \
+BENCHES := run start sandbox skills sessions audit ledger rest dashboard hooks discovery operations tokens catalog \
 	locomo beam longmemeval memory_scale graph consolidation documents privacy memory_peer memory_tokens \
 	agentdojo supersession memory_audit
 

@@ -56,6 +56,9 @@ TARGETS: Final = {
     # bench/catalog.py: a large catalogue
     "catalog-ms": Target(100, "2026-11-16"),
     "catalog-mb": Target(100, "2026-11-16"),
+    # bench/operations.py: points of R@5 over BM25, and a search among 10,000 operations
+    "operations-gain": _least(10.0, "2026-11-18"),
+    "operations-search-ms": Target(50.0, "2026-11-18"),
     # bench/memory_peer.py: parts of the peer's time
     "memory-first": Target(0.05, "2026-11-15"),
     "memory-search": Target(0.33, "2026-11-15"),
