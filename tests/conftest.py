@@ -54,7 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
     server = [sys.executable, "-P", str(ROOT / "tests" / "warm" / "server.py")]
     command = {
         "argv": [*server, str(directory), str(os.getpid()), " " * 20_000],
-        "environ": {"PATH": os.environ["PATH"], "PADDING": " " * 60_000},
+        # It must have one thread, and numerical libraries start more.
+        "environ": {
+            "PATH": os.environ["PATH"],
+            "ORT_DISABLE_TELEMETRY": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PADDING": " " * 60_000,
+        },
     }
     (directory / "command").write_text(json.dumps(command))
 

@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import mcp_types as types
 import pytest
 from execution.test_border import Doors, doors, text_of, verified
 from execution.test_border_matrix import CELLS, all_doors
-from support import ROOT, MakeApp, test_server, write_config
+from support import ROOT, MakeApp, python, test_server, write_config
 
 from toolfold.errors import ToolfoldError
 
@@ -223,68 +222,6 @@ def remembered(home: Path) -> tuple[int, int]:
         )
 
 
-KILLED = """
-import os, signal, sys
-from dataclasses import replace
-from pathlib import Path
-import anyio
-import anyio.to_thread
-from toolfold import api
-from entrypoints.rest_door import door
-from mcp import Client
-from toolfold.app import running_app
-from toolfold.catalog.sending import Sender
-from toolfold.config.config import load_config
-from toolfold.entrypoints.mcp.server import make_server
-
-from execution.test_border import Doors
-from execution.test_border_matrix import Accesses, scripts
-from support import Running
-from toolfold.entrypoints.mcp.memory import make_memory_server
-
-at, how, when = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-
-def killing(send):
-    async def sent(self, *args, **kwargs):
-        if when == "after":
-            await send(self, *args, **kwargs)
-        os.kill(os.getpid(), signal.SIGKILL)
-    return sent
-
-for name in ("call", "forward", "verb", "read_outward", "prompt", "complete"):
-    setattr(Sender, name, killing(getattr(Sender, name)))
-
-async def main():
-    environ = {"PATH": os.environ["PATH"], "HOME": str(at), "TOOLFOLD_HOME": str(at / "home")}
-    config = load_config(cwd=at, environ=environ, config_file=at / "mcp.json")
-    settings = replace(config.settings, tools="memory")
-    if how == "own script":
-        os.environ.update(environ, TOOLFOLD_NO_DAEMON="1")
-        os.chdir(at)
-        await anyio.to_thread.run_sync(api.store, "a note")
-    async with running_app(config) as app, door(app) as http, Client(make_server(app)) as client:
-        await app.catalog.learn()
-        await app.catalog.offered.learn()
-        surface = make_memory_server(app.shared.stores, replace(config, settings=settings))
-        bank = Doors(Running(app), http, client, at / "home", at / "bank.jsonl")
-        body = {"arguments": {"to": "QX"}}
-        match how:
-            case "code":
-                await app.runtime.run("import bank\\nbank.transfer(to='QX')")
-            case "pinned":
-                await client.call_tool("bank__transfer", {"to": "QX"})
-            case "rest":
-                await http.post("/tools/bank.transfer/execute", json=body)
-            case "note":
-                await http.post("/memory/notes", json={"content": "a note"})
-            case _:
-                async with Client(surface) as memory, scripts(app) as script:
-                    await Accesses(bank, client, memory, script, "no rule")(tuple(how.split()))
-
-anyio.run(main)
-"""
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     "how",
@@ -320,10 +257,10 @@ async def killed(how: str, when: str, tmp_path: Path) -> tuple[list[Any], int]:
     write_config(tmp_path / "mcp.json", {"bank": test_server("bank", received)})
     (tmp_path / "home" / "config").mkdir(parents=True)
     (tmp_path / "home" / "config" / "config.toml").write_text('pinned_tools = ["bank.transfer"]\n')
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    script = ROOT / "tests" / "execution" / "killed_process.py"
 
     ended = await anyio.run_process(
-        [sys.executable, "-c", KILLED, str(tmp_path), how, when], check=False, env=environ
+        [python(), str(script), str(tmp_path), how, when], check=False, env=dict(os.environ)
     )
 
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()

@@ -105,7 +105,8 @@ def follow(connection: _socket.socket, pid: int) -> int:
     told = connection.recv(32)
     status = int(told) if told else 125
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 

@@ -27,6 +27,15 @@ LOADED = (
     "toolfold.entrypoints.mcp.server",
     "toolfold.entrypoints.http.app",
     "toolfold.entrypoints.commands.daemon",
+    "toolfold.entrypoints.commands.doctor",
+    "toolfold.entrypoints.commands.local",
+    "toolfold.entrypoints.commands.memory",
+    "toolfold.entrypoints.commands.serve",
+    "toolfold.entrypoints.mcp.memory",
+    "toolfold.memory.ranking.index",
+    "anyio._backends._asyncio",
+    "numpy",
+    "onnxruntime",
 )
 MAX_BYTES = 1_000_000
 
