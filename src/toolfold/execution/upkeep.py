@@ -105,17 +105,20 @@ async def keep_collections_short(warm_s: Iterable[float] = _WARM_S) -> None:
 
     Each full collection would look through all of it, for as long as two hundred calls take.
     """
+    has_frozen = False
     try:
         for seconds in warm_s:
             await anyio.sleep(seconds)
             gc.freeze()
+            has_frozen = True
         while True:
             await anyio.sleep(_SWEEP_S)
             gc.unfreeze()
             gc.collect()
             gc.freeze()
     finally:
-        gc.unfreeze()
+        if has_frozen:  # and not what whoever started us set aside
+            gc.unfreeze()
 
 
 def rotate_logs(directory: Path) -> None:
