@@ -235,8 +235,13 @@ async def running_stores(
 
 
 @asynccontextmanager
-async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
-    """Start what apps share; `config` is the one of the process itself."""
+async def running_shared(
+    config: Config, *, opens_memory: bool = True
+) -> AsyncIterator[SharedResources]:
+    """Start what apps share; `config` is the one of the process itself.
+
+    Memory that is there is opened at once unless `opens_memory` is false.
+    """
     settings = config.settings
     monty = MontySandbox(settings.limits, workers=settings.workers)
     cpython = CPythonSandbox(settings.limits, workers=settings.workers)
@@ -256,7 +261,7 @@ async def running_shared(config: Config) -> AsyncIterator[SharedResources]:
         telemetry.running() if telemetry else nullcontext(),
         ending_when_stalled(settings.limits.stall_s),
         journal.running(),
-        running_memories(config, embedder) as memories,
+        running_memories(config, embedder, opens=opens_memory) as memories,
         children.remembered(),
         monty.running(),
         cpython.running(),
@@ -558,12 +563,12 @@ def guest_place(config: Config) -> RequestContext:
 
 @asynccontextmanager
 async def running_memories(
-    config: Config, embedder: Embedder | None = None
+    config: Config, embedder: Embedder | None = None, *, opens: bool = True
 ) -> AsyncIterator[Memories]:
     """Hold memory ready; its store is opened with the first question, or now if it is there."""
     made_by = embedder or BuiltinEmbedder()
     memories = Memories(lambda: _open_memory(config, made_by))
-    if config.settings.database_url or _memory_file(config).exists():
+    if opens and (config.settings.database_url or _memory_file(config).exists()):
         memories.want()
     async with memories.running():
         yield memories

@@ -59,7 +59,6 @@ def no_store(home: HookHome) -> Iterator[Arranged]:
 
 
 BROKEN = {
-    "no package": (no_package, "The toolfold daemon ended", "ModuleNotFound|anyio is not inst"),
     "store locked": (locked_store, "", ""),
     "store is no file": (no_store, "Cannot open|cannot be opened", "Cannot open|cannot be opened"),
 }
@@ -79,6 +78,57 @@ def test_a_server_serves_where_neither_daemon_nor_child_can(own_home: HookHome, 
     assert ran.context.count("</toolfold-memory>") == 1
     assert re.search(f"session-start: daemon failed: .*({of_daemon})", own_home.log)
     assert re.search(f"session-start: child failed: .*({of_child})", own_home.log)
+
+
+def test_with_half_of_an_installation_nobody_is_asked_past_the_rules(own_home: HookHome) -> None:
+    own_home.use_server()
+    kept = own_home.kept.read_text()
+
+    with no_package(own_home) as environ:
+        ran = own_home.hook("session-start", **environ)
+
+    assert (ran.status, ran.output, ran.err) == (0, {}, "")
+    assert own_home.kept.read_text() == kept
+    for way in ("daemon", "child", "server"):
+        assert f"session-start: {way} failed: " in own_home.log
+
+
+RULES = {
+    "denied": ('[[policy]]\naction = "deny"\ntools = "noter.*"\n', "a rule forbids it"),
+    "asked": ('[[policy]]\naction = "ask"\ntools = "*"\n', "approval"),
+    "unreadable": ("[[policy]\n", "policy.toml"),
+}
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("hook", ["session-start", "session-end"])
+def test_the_server_is_asked_as_the_rules_say(own_home: HookHome, rules: str, hook: str) -> None:
+    text, reason = RULES[rules]
+    path = transcript(own_home.home / "t.jsonl", [said("user", "Ship it"), said("assistant", "Y")])
+    own_home.use_server('ways = ["server"]')
+    (own_home.home / "config" / "policy.toml").write_text(text)
+    kept = own_home.kept.read_text()
+
+    ran = own_home.hook(hook, {"transcript_path": str(path)}, **PATIENT)
+    wait_until(lambda: f"{hook}: server " in own_home.log, "the hook gives up")
+
+    assert (ran.status, ran.output, ran.err) == (0, {}, "")
+    assert own_home.kept.read_text() == kept
+    assert reason in own_home.log
+
+
+def test_what_a_server_is_asked_is_written_down_and_concealed(own_home: HookHome) -> None:
+    own_home.kept.write_text("mail ada.lovelace@example.org about Fridays\n")
+    own_home.use_server('ways = ["server"]\n[privacy]\nmode = "on"\n')
+
+    ran = own_home.hook("session-start")
+
+    assert "about Fridays" in ran.context, own_home.log
+    assert "ada.lovelace@example.org" not in ran.context
+    with closing(sqlite3.connect(own_home.home / "data" / "runs.db")) as runs:
+        assert runs.execute("SELECT tool, outcome FROM calls").fetchall() == [
+            ("noter.memory_search", "ok")
+        ]
 
 
 INPUTS = {
@@ -118,13 +168,18 @@ def test_a_session_begins_without_git(shared_home: HookHome, project: Path, tmp_
     assert "session-start: daemon remarks: git is not in the PATH." in shared_home.log
 
 
-def test_bad_settings_are_named_and_the_server_serves(own_home: HookHome, project: Path) -> None:
+def test_bad_settings_are_named_and_nobody_is_asked(own_home: HookHome, project: Path) -> None:
     own_home.use_server('ways = ["daemon", "pigeon"]\nnotes = "many"')
 
     ran = own_home.hook("session-start", cwd=project)  # no daemon has settings from before
 
-    assert FROM_SERVER in ran.context
-    for reason in ("settings failed: hooks.ways", "settings failed: hooks.notes", "child failed"):
+    assert ran.output == {}
+    for reason in (
+        "settings failed: hooks.ways",
+        "settings failed: hooks.notes",
+        "child failed",
+        "server failed",
+    ):
         assert f"session-start: {reason}" in own_home.log
 
 
@@ -166,7 +221,7 @@ def test_where_nobody_answers_a_hook_ends_by_itself(hung_home: HookHome, hook: s
 
     assert (ran.status, ran.output, ran.err) == (0, {}, "")
     assert f"{hook}: daemon failed: It did not answer within" in hung_home.log
-    assert f"{hook}: server failed: It did not answer in time" in hung_home.log
+    assert f"{hook}: server failed: It did not answer within" in hung_home.log
 
 
 @pytest.mark.timeout(120)
@@ -305,8 +360,8 @@ def test_where_a_mode_has_no_fallback_a_fault_is_logged_and_nothing_is_said(
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"url": "https://example.org/mcp"}, "is no program"),
-        ({"command": "/no/such/program"}, "No such file"),
+        ({"url": "http://127.0.0.1:9/mcp"}, "server failed: "),
+        ({"command": "/no/such/program"}, "server failed: "),
         ({"command": "cat"}, "server failed: "),
         ({"command": "true"}, "server failed: "),
     ],

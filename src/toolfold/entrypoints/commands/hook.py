@@ -29,6 +29,10 @@ def hook(arguments: Namespace) -> int:
 
 
 async def _answer(question: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(name := question.get("server"), str):
+        from toolfold.entrypoints.hooks.server import answer_by_server
+
+        return await answer_by_server(name, question)
     config = load_config()
     async with running_stores(config) as stores:
         return await Hooks(verb_doors(stores)).answer(config, question)

@@ -43,6 +43,19 @@ def ask_daemon(request: HookRequest, _options: "HookOptions", timeout_s: float) 
 
 def ask_child(request: HookRequest, _options: "HookOptions", timeout_s: float) -> "dict[str, Any]":
     """Have a process answer that opens the store itself."""
+    return _ask_process(request.question(), request, timeout_s)
+
+
+def ask_server(request: HookRequest, options: "HookOptions", timeout_s: float) -> "dict[str, Any]":
+    """Have a process ask an MCP server that the user named, as the rules allow."""
+    if not options.server:
+        raise BackendFailed("No server is named: `hooks.server` in config.toml.")
+    return _ask_process({**request.question(), "server": options.server}, request, timeout_s)
+
+
+def _ask_process(
+    question: "dict[str, Any]", request: HookRequest, timeout_s: float
+) -> "dict[str, Any]":
     import json
     import subprocess
 
@@ -63,9 +76,7 @@ def ask_child(request: HookRequest, _options: "HookOptions", timeout_s: float) -
         raise BackendFailed(f"It cannot be started: {error}.") from error
     with child:
         try:
-            said, complaint = child.communicate(
-                json.dumps(request.question()).encode(), timeout=timeout_s
-            )
+            said, complaint = child.communicate(json.dumps(question).encode(), timeout=timeout_s)
         except subprocess.TimeoutExpired:
             raise BackendFailed(f"It did not answer within {timeout_s:.1f} s.") from None
         finally:
@@ -77,20 +88,6 @@ def ask_child(request: HookRequest, _options: "HookOptions", timeout_s: float) -
         return _value({"value": json.loads(said)})
     except ValueError as error:
         raise BackendFailed(f"Its answer cannot be read: {error}.") from error
-
-
-def ask_server(request: HookRequest, options: "HookOptions", timeout_s: float) -> "dict[str, Any]":
-    """Have an MCP server answer that the user named."""
-    from toolfold.relay.hooks.server import ServerFailed, ask
-
-    if not options.server:
-        raise BackendFailed("No server is named: `hooks.server` in config.toml.")
-    if timeout_s <= 0:
-        raise BackendFailed(_NO_TIME)
-    try:
-        return ask(request, options, timeout_s)
-    except (ServerFailed, OSError, ValueError) as error:
-        raise BackendFailed(str(error)) from error
 
 
 def _value(part: "dict[str, Any]") -> "dict[str, Any]":
