@@ -19,6 +19,11 @@ SENTENCES = (
     "written for, and not shown", "that did not pass through a model", "hang together",
     "make order in the notes", "Say --yes where", "go on with a run whose daemon died",
     "It is frozen there", "used 1, well 1", "at most 100 times", "in the midst",
+    "hoever ", "omebody", " anew", "gone on with", "went on with", "goes on with", "ended well",
+    "what there is", "something else of itself", "come to its end", "holds after all",
+    "in the place of", "takes it out again", "at this moment", "puts it back", "is not known here",
+    "be mended", "honour", "stands for nothing", "is no base64", "is no OpenAPI", "is no GraphQL",
+    "Tell how", "none of toolfold",
 )  # fmt: skip
 """Marked by people who tried the product for the first time."""
 

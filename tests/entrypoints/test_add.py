@@ -163,9 +163,9 @@ def test_who_added_what_does_not_start_is_told_how_to_take_it_out(
     own_file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["add", "typo", "false"]) == 1
-    assert "`toolfold remove typo` takes it out again." in capfd.readouterr().out
+    assert "`toolfold remove typo` removes it." in capfd.readouterr().out
     assert run_command(["add", "other", "false", "--dry-run"]) == 1
-    assert "takes it out again" not in capfd.readouterr().out
+    assert "removes it." not in capfd.readouterr().out
     assert run_command(["remove", "typo"]) == 0
     assert own_file.read_text() == FILE
 

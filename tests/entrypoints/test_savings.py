@@ -240,7 +240,7 @@ def test_an_estimate_is_a_line_for_each_server_the_dearest_first() -> None:
     assert [line.split()[:4] for line in lines[3:6]] == [
         ["big", "100", "1,000", "40,000"],
         ["small", "2", "20", "400"],
-        ["together", "102", "1,020", "40,400"],
+        ["total", "102", "1,020", "40,400"],
     ]
     assert "!  gone: it did not answer" in lines
     assert "$6.03" in lines[-2]  # 40,210 tokens of 50 users

@@ -158,7 +158,7 @@ class Offered:
         inner = inner_uri(address)
         if inner is None:
             raise NotFound(
-                f"{_shown(address)} is no resource here: URIs begin with toolfold://<server>/."
+                f"{_shown(address)} is not a resource here: URIs start with toolfold://<server>/."
             )
         return inner
 

@@ -379,7 +379,7 @@ def _text(content: bytes, what: str) -> str:
     try:
         text = content.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{what} cannot be used: it is no text in UTF-8.") from error
+        raise ConfigError(f"{what} cannot be used: it is not text in UTF-8.") from error
     if not text:
         raise ConfigError(f"{what} cannot be used: it is empty.")
     return text

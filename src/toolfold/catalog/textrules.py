@@ -180,7 +180,7 @@ def _plain(value: object) -> Json:
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise ValueError("A key is no text.")
+            raise ValueError("A key is not text.")
         return {key: _plain(item) for key, item in value.items()}
     if value is None or isinstance(value, str | int | float):
         return value

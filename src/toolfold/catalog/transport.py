@@ -349,7 +349,7 @@ class ConnectFailure:
                 )
             case MCPError() if self._is_stdio and leaf.code == types.CONNECTION_CLOSED:
                 words = self.line.last_words()
-                return "it ended during the handshake" + (f", saying: {words}" if words else ".")
+                return "the process exited during the handshake" + (f": {words}" if words else ".")
             case httpx2.TransportError():
                 return f"{address(self.config.url)} cannot be reached: {leaf}"
         return None

@@ -326,5 +326,5 @@ def _event_value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise RequestFailed(
-            f"The stream broke off, or is none of toolfold: {text[:100]!r}."
+            f"The stream broke off, or does not come from toolfold: {text[:100]!r}."
         ) from error

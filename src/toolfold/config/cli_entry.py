@@ -70,7 +70,9 @@ def _argument(place: str, written: Json) -> CliArgument:
     if kind not in _TYPES:
         raise ConfigError(f"`{place}.type` must be one of {', '.join(_TYPES)}, not {kind!r}")
     if kind == "boolean" and (not option or entry.flag("list", default=False)):
-        raise ConfigError(f"`{place}` is a boolean, and so needs an `option` and is no `list`")
+        raise ConfigError(
+            f"`{place}` is a boolean, and so needs an `option` and cannot be a `list`"
+        )
     choices = entry.words("enum")
     if choices and kind != "string":
         raise ConfigError(f"`{place}.enum` is for strings")

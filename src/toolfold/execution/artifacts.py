@@ -113,7 +113,7 @@ class RunArtifacts:
                     self._blobs[str(reference["blob"])] = _blob(blob, content)
                 path = save_result(self._workspace, name, [content])
             except (OSError, binascii.Error) as error:
-                words = error.strerror if isinstance(error, OSError) else "it is no base64"
+                words = error.strerror if isinstance(error, OSError) else "it is not valid base64"
                 reference["note"] = f"not saved: {words}"
             else:
                 reference |= {"path": f"{ROOT}/{path}", "bytes": len(content)}

@@ -40,7 +40,7 @@ class OpenQuestions:
             del self._open[name]
         if waiting.reply is None:
             raise QuestionExpired(
-                f"{question.asker} asked the user for input, and nobody replied in {limit_s:g} s."
+                f"{question.asker} asked the user for input and got no reply in {limit_s:g} s."
             )
         return waiting.reply
 

@@ -70,7 +70,7 @@ def read_schema(content: bytes, url: str) -> GraphQLSpec:
         return _Converter(library, schema).spec(url)
     except (library.GraphQLError, RecursionError, ValueError, TypeError, LookupError) as error:
         said = plain(str(error))[:_MAX_SHOWN_CHARS] or type(error).__name__
-        raise ConfigError(f"is no GraphQL schema: {said}") from error
+        raise ConfigError(f"is not a GraphQL schema: {said}") from error
 
 
 def _library() -> Any:
@@ -309,7 +309,7 @@ def _wanted(wanted: Json, argument: str) -> str:
         printed = library.print_ast(definitions[0].selection_set)
     except (library.GraphQLError, RecursionError, AttributeError) as error:
         said = str(error).partition("\n")[0]
-        raise BadCall(f"{argument!r} is no list of GraphQL fields: {said}") from error
+        raise BadCall(f"{argument!r} is not a list of GraphQL fields: {said}") from error
     if len(definitions) != 1:  # the text would end our braces and begin something of its own
         raise BadCall(f"{argument!r} must be the fields alone: `id owner {{ login }}`.")
     return str(printed).strip().removeprefix("{").removesuffix("}").strip()

@@ -76,13 +76,13 @@ def read_api(document: Json, *, variables: Mapping[str, str]) -> Api:
         ConfigError: It is no specification.
     """
     if not isinstance(document, dict):
-        raise ConfigError("is no OpenAPI specification: it must hold an object")
+        raise ConfigError("is not an OpenAPI specification: it must hold an object")
     version = str(document.get("openapi") or document.get("swagger") or "")
     if document.get("swagger") and version.startswith("2"):
         document = from_swagger(document)
     elif not version.startswith("3"):
         raise ConfigError(
-            "is no OpenAPI specification: it has neither `openapi: 3.x` nor `swagger: 2.0`"
+            "is not an OpenAPI specification: it has neither `openapi: 3.x` nor `swagger: 2.0`"
         )
     return _Reader(document, version, variables).read()
 

@@ -215,7 +215,7 @@ def _bytes(value: Json, argument: str) -> bytes:
         try:
             return base64.b64decode(str(value["base64"]), validate=True)
         except (ValueError, binascii.Error) as error:
-            raise BadCall(f"{argument!r} holds what is no base64: {error}.") from error
+            raise BadCall(f"{argument!r} is not valid base64: {error}.") from error
     return plain(value).encode("utf-8", "replace")
 
 

@@ -46,7 +46,7 @@ def backup(arguments: Namespace) -> int:
     files = count(len(manifest.files), "file")
     print(f"{files}, {size(manifest.size)}, {count(len(manifest.databases), 'database')}: {target}")
     print(_SECRETS)
-    print("Of skills it has your own; a project's lie in the project: commit them there.")
+    print("Your own skills are included; skills of a project are in the project itself.")
     if "data/vaults.db" in manifest.files and "data/vaults.key" not in manifest.files:
         print("The key of the vaults is not in it: your system's keyring has it.")
     if load_config().settings.database_url:
@@ -102,11 +102,11 @@ def _restore(archive: Path, arguments: Namespace) -> int:
         return int(verified.fault is not None)
     print(f"Restored {count(len(manifest.files), 'file')}, {size(manifest.size)}.")
     for path in aside:
-        print(f"What was there before is in {path}; remove it when you do not need it.")
+        print(f"The previous data is in {path}; delete it when you no longer need it.")
     if verified.fault is not None:
         print(f"The audit log does not verify: {shown(verified.fault.what, max_chars=500)}.")
         return 1
-    print(f"The audit log verifies: {count(verified.entries, 'entry', 'entries')}.")
+    print(f"Audit log verified: {count(verified.entries, 'entry', 'entries')}.")
     return 0
 
 

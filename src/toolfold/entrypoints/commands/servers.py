@@ -96,7 +96,7 @@ def _try_new(
         server = _parsed(load_config(), server.name, entry)
     status = _try(config, server)
     if status and not arguments.dry_run:
-        print(f"`toolfold remove {shlex.quote(server.name)}` takes it out again.")
+        print(f"`toolfold remove {shlex.quote(server.name)}` removes it.")
     return status
 
 

@@ -198,7 +198,7 @@ def _examine_permissions(files: FoundFiles, findings: Findings) -> None:
             "!", "permissions", detail, fix=Fix(f"`{words}`", partial(_close, files.exposed))
         )
     if not files.foreign and not files.exposed:
-        findings.add("ok", "permissions", "private files are yours alone")
+        findings.add("ok", "permissions", "only you can read private files")
 
 
 def _close(paths: list[Path]) -> str:
@@ -241,7 +241,7 @@ def _examine_databases(data: Path, findings: Findings) -> None:
             fix = Fix("End the program that uses it, or make file and disk writable.")
             findings.add("FAILED", name, lock, started, fix)
         else:
-            findings.add("ok", name, "every page is whole", started)
+            findings.add("ok", name, "intact", started)
     aside = sorted(each for each in data.glob("*.broken-*") if each.suffix[8:].isdigit())
     if aside:
         detail = f"{_named(aside)} a damaged database that another took the place of"
@@ -289,7 +289,7 @@ def _examine_clock(data: Path, findings: Findings) -> None:
     newest = max((path.stat().st_mtime for path in data.glob("*.db*")), default=0.0)
     behind = max(newest, _EARLIEST) - now
     if behind < _SKEW_S:
-        findings.add("ok", "clock", "not behind what was written")
+        findings.add("ok", "clock", "not behind the newest files")
         return
     written = time.strftime("%Y-%m-%d %H:%M", time.localtime(max(newest, _EARLIEST)))
     detail = f"it says {time.strftime('%Y-%m-%d %H:%M')}, but files are of {written}"

@@ -121,7 +121,7 @@ async def find_address(host: str, port: int) -> Address:
             host, port, type=socket.SOCK_STREAM
         )
     except OSError as error:
-        raise ConfigError(f"The host {host!r} is not known here: {error.strerror}.") from error
+        raise ConfigError(f"The host {host!r} is unknown: {error.strerror}.") from error
     return Address(host=host, family=family, place=(str(place[0]), int(place[1])))
 
 

@@ -154,7 +154,7 @@ def init(arguments: Namespace) -> int:
     for path, is_new in written.items():
         print(f"{path} {'written' if is_new else 'exists already; unchanged'}.")
     then = "`toolfold trust` lets them start, then " if arguments.project else ""
-    print(f"Put your servers into mcp.json; {then}`toolfold doctor` says what works.")
+    print(f"Put your servers into mcp.json; {then}`toolfold doctor` checks them.")
     return 0
 
 

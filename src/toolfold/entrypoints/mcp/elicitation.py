@@ -86,8 +86,8 @@ def read_reply(question: Question, result: object) -> Reply:
 def expired(question: Question, ask_s: float) -> QuestionExpired:
     """Say that nobody answered, and that this ended the run."""
     return QuestionExpired(
-        f"Nobody answered within {ask_s:g} s what {question.asker} asked: "
-        f"{question.message[:300]!r}. The run was ended."
+        f"No answer within {ask_s:g} s to the question of {question.asker}: "
+        f"{question.message[:300]!r}. The run has ended."
     )
 
 

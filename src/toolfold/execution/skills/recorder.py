@@ -161,7 +161,7 @@ _OURS: Final = frozenset({"approval", "cancelled", "crash", "rejected"})
 
 
 class SkillUsageRecorder:
-    """Counts uses, and keeps the newest run of each skill that ended well."""
+    """Counts uses, and keeps the newest run of each skill that succeeded."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
