@@ -139,7 +139,7 @@ def test_failures_are_raised_as_the_errors_that_they_were(client: Client) -> Non
 
 def test_a_wrong_key_is_refused_with_its_code(served: Serving) -> None:
     with Client(served.root, key="tf_wrong") as client:
-        with pytest.raises(errors.RequestFailed, match="not known here") as refused:
+        with pytest.raises(errors.RequestFailed, match="is unknown") as refused:
             client.health()
 
     assert refused.value.code == "bad_key"

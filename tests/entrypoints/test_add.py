@@ -99,12 +99,12 @@ def test_a_tool_has_one_name_in_rules_however_it_is_spelled(
     assert "shop.list_orders" in capsys.readouterr().out
     assert run_command(["policy", "check", "shop.list_orders"]) == 0
     assert "deny" in capsys.readouterr().out
-    assert run_command(["policy", "unset", "shop.list_orders"]) == 0
+    assert run_command(["policy", "unset", "shop.list_orders"]) == 2  # a person must do that
 
     policy = own_file.parent / "policy.toml"
-    policy.write_text('[[policy]]\naction = "deny"\ntools = "shop.listOrders"\n')
+    policy.write_text('[[policy]]\naction = "allow"\ntools = "shop.listOrders"\n')
     assert run_command(["policy", "unset", "shop.list_orders"]) == 0
-    assert "deny" not in policy.read_text()
+    assert "allow" not in policy.read_text()
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ async def test_what_is_not_there_is_named_with_what_may_have_been_meant(
                 MCPError, match="Did you mean 'curious_one__greet_people'"
             ) as prompt:
                 await client.get_prompt("curious_one__greet_peple")
-            with pytest.raises(MCPError, match="URIs begin with toolfold://<server>/"):
+            with pytest.raises(MCPError, match="URIs start with toolfold://<server>/"):
                 await client.read_resource("memo://plain")
             with pytest.raises(MCPError, match="Did you mean 'memo://plain'"):
                 await client.read_resource("toolfold://curious_one/memo://plan")

@@ -777,7 +777,7 @@ async def test_runs_that_read_go_on_where_no_journal_can_be_written(
 
     assert result.text == "1"
     assert "null.put was not called: it changes something" in refused.text
-    assert "Runs go on without it." in caplog.text
+    assert "Runs continue without it." in caplog.text
     assert (home / "data").read_text() == "This is in the way."
 
 

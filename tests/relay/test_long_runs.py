@@ -68,7 +68,7 @@ def resume_batch(user: User, count: int) -> None:
 
     # The model goes on with it; what was under way is the user's business.
     said = client.run(f"import runs\nruns.resume({run_id!r})")
-    if "its outcome is unknown" in said:
+    if "outcome is unknown" in said:
         assert updated(updates) == before
         decide(user, said, run_id, before)
     else:
@@ -111,7 +111,7 @@ def test_runs_show_their_progress_and_session(user: User) -> None:
     assert "progress: [3/7 rows]" in shown
     wrong = user.toolfold("runs", "resume", run_id)
     assert wrong.returncode == 2
-    assert "has come to its end" in wrong.stderr
+    assert "has ended" in wrong.stderr
 
 
 def job_with_two_calls(user: User, seconds: float) -> None:

@@ -98,7 +98,7 @@ def test_an_archive_is_private_and_holds_what_it_should(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "b.tar.gz", "config", "data", "dotfile",
     ]  # fmt: skip
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="exists already"):
         write_backup(archive, roots, [NAME], version="1.2")
 
 

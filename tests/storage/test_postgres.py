@@ -168,6 +168,6 @@ def test_a_write_whose_end_was_lost_says_that_it_is_not_known(database: Postgres
         transaction.execute("INSERT INTO things (name) VALUES ('a')")
         transaction._connection.close()
 
-    with pytest.raises(StoreError, match="whether it did is not known"):
+    with pytest.raises(StoreError, match="its outcome is unknown"):
         database.write(lose, "one")
     assert names(database) == []

@@ -348,7 +348,7 @@ async def test_a_file_that_is_too_large_is_named_without_being_read(
     found = await library.documents.ingest(str(folder))
 
     assert found.added == 1
-    assert "the most" in reasons(found)["huge.txt"]
+    assert "is the limit" in reasons(found)["huge.txt"]
 
 
 async def test_a_pipe_is_no_document_and_holds_nobody_up(library: Library, folder: Path) -> None:
@@ -356,7 +356,7 @@ async def test_a_pipe_is_no_document_and_holds_nobody_up(library: Library, folde
 
     found = await library.documents.ingest(str(folder))
 
-    assert "no file" in reasons(found)["pipe.md"]
+    assert "not a regular file" in reasons(found)["pipe.md"]
 
 
 async def test_a_name_that_is_no_text_is_named_all_the_same(library: Library, folder: Path) -> None:

@@ -295,11 +295,11 @@ async def test_a_line_of_any_length_is_bounded(world: World) -> None:
     [
         (b"", "empty"),
         (b"\n\n", "empty"),
-        (b"hello", "not known"),
+        (b"hello", "not recognized"),
         (b'{"a": 1}', "another kind"),
         (b'{"format":"toolfold-memory","version":2}', "newer"),
         (b'{"format":"toolfold-memory","version":"x"}', "newer"),
-        (b"\x89PNG\r\n", "not known"),
+        (b"\x89PNG\r\n", "not recognized"),
         (b"SQLite format 3\0" + bytes(100), "cannot be read|damaged|another kind"),
     ],
 )

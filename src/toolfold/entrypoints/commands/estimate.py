@@ -150,7 +150,7 @@ def _lines(found: Estimate, price: Price) -> Iterator[str]:
         line = f"{each.server:<24} {each.tools:>6,} {each.names:>11,} {each.loaded:>11,}"
         yield f"{line}  {bar(each.loaded, found.servers[0].loaded)}"
     tools = sum(each.tools for each in found.servers)
-    yield f"{'together':<24} {tools:>6,} {found.names:>11,} {found.loaded:>11,}"
+    yield f"{'total':<24} {tools:>6,} {found.names:>11,} {found.loaded:>11,}"
     yield f"{'toolfold instead':<24} {1:>6,} {found.toolfold:>11,} {found.toolfold:>11,}"
     yield ""
     yield "Clients that defer definitions, as Claude Code does, start with names only and read each"
