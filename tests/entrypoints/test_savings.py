@@ -245,7 +245,9 @@ def test_an_estimate_is_a_line_for_each_server_the_dearest_first() -> None:
     assert "!  gone: it did not answer" in lines
     assert "$6.03" in lines[-2]  # 40,210 tokens of 50 users
     assert as_json_value(found, Price(3.0, 50))["dollars"] == 6.03
-    assert text(Estimate(servers=(), toolfold=1, faults={}), Price(None, 1)).startswith("None of")
+    assert text(Estimate(servers=(), toolfold=1, faults={}), Price(None, 1)).startswith(
+        "No server answered"
+    )
 
 
 def test_a_loss_is_said_to_be_one() -> None:
