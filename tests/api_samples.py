@@ -530,8 +530,8 @@ def _mended(schema: Any, judge: Judge) -> Any:
     Before 3.1 what stands beside a reference does not count. What only answers have is not
     required of a request. Of two claims that nothing could fit both, one is not made: a type that
     none of the listed values has (or the values are those of its items), and no other properties
-    than its own where the parts have more. Nor is an expression that is not one of Python's, but
-    for the slashes around it.
+    than its own where the parts have more. Nor is a discriminator that names what is not there,
+    or an expression that is not one of Python's, but for the slashes around it.
     """
     if isinstance(schema, list):
         return [_mended(each, judge) for each in schema]
@@ -540,6 +540,8 @@ def _mended(schema: Any, judge: Judge) -> Any:
     if not judge.is_new and isinstance(schema.get("$ref"), str):
         return {"$ref": schema["$ref"]}
     made = {key: _mended(value, judge) for key, value in schema.items()}
+    if isinstance(made.get("discriminator"), dict) and not _is_mapped(made["discriminator"], judge):
+        del made["discriminator"]
     if isinstance(made.get("pattern"), str):
         made["pattern"] = re.sub(r"^/(\^.*\$)/$", r"\1", made["pattern"])
         if not _is_expression(made["pattern"]):
@@ -556,6 +558,14 @@ def _mended(schema: Any, judge: Judge) -> Any:
         if not made["required"]:
             del made["required"]
     return made
+
+
+def _is_mapped(discriminator: dict[str, Any], judge: Judge) -> bool:
+    targets = (discriminator.get("mapping") or {}).values()
+    try:
+        return bool([judge.resolve({"$ref": target}) for target in targets])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return False
 
 
 def _is_answered(schema: Any) -> bool:

@@ -42,6 +42,11 @@ def sent(schema: Any) -> Any:
             id="no other properties beside parts",
         ),
         pytest.param(
+            {"allOf": [{**PART, "additionalProperties": False}, {"type": "object"}]},
+            {"allOf": [PART, {"type": "object"}]},
+            id="no other properties in one of two parts",
+        ),
+        pytest.param(
             {"oneOf": [PART, {"type": "object"}]},
             {"anyOf": [PART, {"type": "object"}]},
             id="alternatives that overlap",

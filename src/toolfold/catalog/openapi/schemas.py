@@ -193,12 +193,21 @@ class _Conversion:
     ) -> None:
         """Take alternatives or parts.
 
-        Alternatives of what is sent may overlap: many do by mistake, and the API decides.
+        Alternatives of what is sent may overlap: many do by mistake, and the API decides. A part
+        that allows no other properties than its own would refuse those of the other parts.
         """
+        if keyword == "allOf" and len(parts) > 1:
+            parts = [self._opened(part) for part in parts]
         found = [self.of(part, depth + 1) for part in parts]
         if keyword == "oneOf" and self._direction == "sent" and "anyOf" not in converted:
             keyword = "anyOf"
         converted[keyword] = found
+
+    def _opened(self, part: Json) -> Json:
+        target = self._schemas.resolved(part)
+        if not isinstance(target, dict) or target.get("additionalProperties") is not False:
+            return part
+        return {key: value for key, value in target.items() if key != "additionalProperties"}
 
     def _take_properties(self, schema: JsonObject, converted: JsonObject, depth: int) -> None:
         properties = schema.get("properties")
