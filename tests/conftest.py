@@ -4,8 +4,10 @@ import gc
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +31,27 @@ settings.register_profile("long", settings.get_profile("short"), max_examples=50
 settings.load_profile("short")
 
 _WARM = pytest.StashKey[TemporaryDirectory[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--by-directory", action="store_true", help="show the time by directory")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show how long the tests of each directory took, in seconds of all workers."""
+    if not config.getoption("--by-directory"):
+        return
+    spent: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            folder = "/".join(Path(report.location[0]).parts[:-1][:2])
+            spent[folder] += report.duration  # type: ignore[assignment]
+            tests[folder] += report.when == "call"
+    for folder, seconds in spent.most_common():
+        terminalreporter.write_line(f"{seconds:8.1f} s {tests[folder]:6,} tests  {folder}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
