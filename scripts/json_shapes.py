@@ -100,6 +100,8 @@ SHAPES: Final = {
     "memory forget-document": "number",
     "memory consolidate": f"{{id: string|null, strategy: string, counts: {_COUNTS}, patterns: [any], "
     "clusters: [any], associations: [any], duplicates: [any], archived: [any], skipped: number}",
+    "memory sync": "{remote: string, received: number, purged: number, events: number, "
+    "sent: number, conflicts: [string], unreadable: [string]}",
     "memory undo": f"{{id: string, counts: {_COUNTS}, skipped: [string]}}",
     "memory consolidations": "[{id: string, at: number, strategy: string, days_back: number|null, "
     f"counts: {_COUNTS}, undone: number|null}}]",

@@ -38,7 +38,7 @@ from toolfold.catalog.transport import ServerStart
 from toolfold.catalog.upstream import McpUpstream, Upstream
 from toolfold.config.config import Config, environment
 from toolfold.config.servers import ServerConfig
-from toolfold.config.settings import Limits, MemorySettings
+from toolfold.config.settings import Limits
 from toolfold.embedding import BuiltinEmbedder, Embedder
 from toolfold.errors import ConfigError, RunCrashed
 from toolfold.execution.access import Reach
@@ -86,10 +86,13 @@ from toolfold.memory.sql.copy import copy_memory
 from toolfold.memory.sql.documents import SqlDocuments
 from toolfold.memory.sql.events import SqlEvents
 from toolfold.memory.sql.graph import SqlGraphStore
+from toolfold.memory.sql.replica import SqlReplica
 from toolfold.memory.sqlite.connection import SqliteFile
 from toolfold.memory.sqlite.steps import SCHEMA as MEMORY_SCHEMA
 from toolfold.memory.sqlite.store import SqliteStore
 from toolfold.memory.store import Store, in_background
+from toolfold.memory.sync.models import Machine
+from toolfold.memory.sync.service import Sync
 from toolfold.memory.transfer.service import Transfer
 from toolfold.memory.verbs import Services
 from toolfold.mounts import built_in_tools
@@ -662,14 +665,14 @@ def _memory_file(config: Config) -> Path:
 async def _open_memory(config: Config, embedder: Embedder) -> AsyncIterator[MakeServices]:
     async with (
         _open_backend(config, config.settings.database_url) as backend,
-        _running_services(backend, embedder, config.settings.memory) as make,
+        _running_services(backend, embedder, config) as make,
     ):
         yield make
 
 
 @asynccontextmanager
 async def _running_services(
-    backend: MemoryBackend, embedder: Embedder, settings: MemorySettings
+    backend: MemoryBackend, embedder: Embedder, config: Config
 ) -> AsyncIterator[MakeServices]:
     database, store = backend
     consolidations = SqlConsolidations(database)
@@ -696,10 +699,16 @@ async def _running_services(
             graph=graph,
             transfer=Transfer(SqlArchive(database), graph, meaning, namespace=namespace),
             audits=NoteAudit(store, consolidations, namespace=namespace, find_personal=find),
+            syncs=Sync(
+                SqlReplica(database),
+                meaning,
+                namespace=namespace,
+                machine=Machine(config.directories.data / "sync", environment),
+            ),
         )
 
     async def consolidate() -> None:
-        if hours := settings.consolidate_hours:
+        if hours := config.settings.memory.consolidate_hours:
             await keep_consolidating(store, consolidations, every_hours=hours)
 
     async with (

@@ -59,6 +59,7 @@ _MEMORY: tuple[Step, ...] = (
     ("memory consolidate", _words("memory", "consolidate")),
     ("memory consolidations", _words("memory", "consolidations")),
     ("memory audit", _words("memory", "audit")),
+    ("memory sync", _words("memory", "sync", ".")),
     ("memory export", _words("memory", "export", "out.jsonl")),
     ("memory import", _words("memory", "import", "out.jsonl")),
     ("export", _words("export", "all.jsonl")),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Note,
         TagMatch,
     )
+    from toolfold.memory.sync.models import Synced
     from toolfold.memory.transfer.models import Exported, Format, Imported
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "store",
     "store_batch",
     "supersede",
+    "sync",
     "undo",
     "update",
 ]
@@ -555,5 +557,22 @@ def audit(
             {"kinds": kinds, "limit": limit, "apply": apply},
             on_progress=on_progress,
         ),
+    )
+    return answer
+
+
+def sync(remote: str, key_file: str = "") -> Synced:
+    """Share notes with other machines by a folder or a git repository.
+
+    Each machine leaves a file there with all versions of its notes, and takes in those of the
+    others. Of a note that was changed on both sides the later version counts, and `history`
+    shows the other. What is deleted, restored or purged here is so everywhere. Events are
+    shared too; documents, the graph and consolidations are not.
+
+    With `key_file`, which holds at least 32 random bytes and is the same on every machine,
+    the files are encrypted.
+    """
+    answer: Synced = forms.named(
+        "toolfold.memory.sync.models", "Synced", ask("memory.sync", locals())
     )
     return answer

@@ -41,6 +41,18 @@ def add_memory(commands: Any) -> None:
     _add_consolidation(verbs)
     _add_events(verbs)
     _add_transfer(verbs, "toolfold memory")
+    sync = _add(
+        verbs,
+        "sync",
+        "share notes with other machines by a folder or a git repository",
+        "toolfold memory sync ~/Dropbox/notes --key-file ~/.config/notes.key",
+        command="sync_memory",
+        module="commands.transfer",
+    )
+    sync.add_argument("remote", metavar="REMOTE", help="a folder, or the address of a repository")
+    sync.add_argument(
+        "--key-file", default="", metavar="FILE", help="encrypt with this key (32 random bytes)"
+    )
     _add(verbs, "health", "show the state of the memory", "toolfold memory health")
     reembed = _add(
         verbs,

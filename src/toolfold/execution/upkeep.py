@@ -51,6 +51,9 @@ KINDS: Final = (
         "`limits.workspace_bytes`, `limits.workspace_files`; never removed for you",
     ),
     FileKind("data", "namespaces/**", "the same, for each namespace of a key"),
+    FileKind(
+        "data", "sync/**", "for each remote of `memory sync`: what was last known of its notes"
+    ),
     FileKind("data", "tenants/**", "skills, for each namespace of a key"),
     FileKind("cache", "tools/*.json", "the newest 500, used in 90 days", 500, _UNUSED_DAYS),
     FileKind("cache", "offers/*.json", "the same", 500, _UNUSED_DAYS),

@@ -17,6 +17,7 @@ from toolfold.memory.events.service import Events
 from toolfold.memory.graph.service import Graph
 from toolfold.memory.registry import Effect, Route, options_of
 from toolfold.memory.service import Memory
+from toolfold.memory.sync.service import Sync
 from toolfold.memory.transfer.service import Transfer
 
 
@@ -31,6 +32,7 @@ class Services:
     graph: Graph
     transfer: Transfer
     audits: NoteAudit
+    syncs: Sync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         *verbs_of(Graph, "graph", "graph", "graph"),
         *verbs_of(Transfer, "transfer", "transfer", "memory"),
         *verbs_of(NoteAudit, "audits", "consolidation", "memory"),
+        *verbs_of(Sync, "syncs", "transfer", "memory"),
     ]
 }
 """By path: `memory.search`."""

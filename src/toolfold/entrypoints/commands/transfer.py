@@ -1,4 +1,4 @@
-"""`toolfold import` and `toolfold export`: memory from files and into files."""
+"""`toolfold import`, `export` and `memory sync`: memory from files and into files."""
 
 import shutil
 import sys
@@ -10,6 +10,8 @@ from toolfold.api import forms
 from toolfold.entrypoints.commands.memory import ask_memory, print_value
 from toolfold.entrypoints.commands.progress import ProgressBar
 from toolfold.entrypoints.terminal import absolute
+from toolfold.memory.sync.models import Synced
+from toolfold.memory.sync.remotes import is_address
 from toolfold.memory.transfer.models import Exported, Imported
 
 
@@ -49,6 +51,17 @@ def export_memory(arguments: Namespace) -> int:
 def _export(arguments: Namespace, path: str) -> object:
     given = {"path": path, "format": arguments.format}
     return ask_memory(arguments, "export_file", given, may_repeat=True)
+
+
+def sync_memory(arguments: Namespace) -> int:
+    """Share notes with other machines; 1 if a file of one of them cannot be read."""
+    remote = arguments.remote if is_address(arguments.remote) else absolute(arguments.remote)
+    key_file = absolute(arguments.key_file) if arguments.key_file else ""
+    given = {"remote": remote, "key_file": key_file}
+    value = ask_memory(arguments, "sync", given, may_repeat=True)
+    return print_value(arguments, value, repr(forms.read(Synced, value))) or int(
+        bool(value["unreadable"])
+    )
 
 
 def _is_database(path: str) -> bool:

@@ -89,8 +89,7 @@ def _records(connection: SqlConnection, namespace: int | None) -> Iterator[Archi
         note, versions = read_note(connection, number), read_versions(connection, number)
         yield NoteRecord(note, tuple(map(_stage, versions)), is_archived=archived is not None)
         yield from (VersionRecord(_stage(note), version) for version in versions)
-    events = connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)).fetchall()
-    yield from map(_event, events)
+    yield from read_events(connection, namespace)
     yield from read_documents(connection, namespace)
 
 
@@ -165,26 +164,12 @@ class _Merger:
             raise NotFound("Its current version is missing.")
         if record.note.version >= read_note(self._connection, number).version:
             return _UNCHANGED
-        note = record.note
-        made = self._connection.execute(
-            _INSERT_VERSION,
-            (
-                *(number, note.version, self._writer.namespace, note.hash, note.type, note.source),
-                *(note.quality, note.created, note.updated, _dumped(note.tags)),
-                *(_dumped(note.metadata), note.content),
-            ),
-        )
-        return MergeOutcome("added") if made.rowcount else _UNCHANGED
+        made = insert_version(self._connection, self._writer.namespace, number, record.note)
+        return MergeOutcome("added") if made else _UNCHANGED
 
     def _take_event(self, event: Event) -> MergeOutcome:
-        made = self._connection.execute(
-            _INSERT_EVENT,
-            (
-                *(self._writer.namespace, event.id, event.type, event.content, event.outcome),
-                *(event.duration_ms, event.session_id, _dumped(event.metadata), event.at),
-            ),
-        )
-        return MergeOutcome("added") if made.rowcount else _UNCHANGED
+        made = insert_event(self._connection, self._writer.namespace, event)
+        return MergeOutcome("added") if made else _UNCHANGED
 
     def _take_document(self, document: Document) -> MergeResult:
         before = read_document(self._connection, self._writer.namespace, document.path)
@@ -212,6 +197,37 @@ class _Merger:
                 number: int = row[0]
                 return number
         return None
+
+
+def insert_version(connection: SqlConnection, namespace: int, number: int, note: Note) -> bool:
+    """Keep an earlier version of a note; tell whether there was none of its number."""
+    made = connection.execute(
+        _INSERT_VERSION,
+        (
+            *(number, note.version, namespace, note.hash, note.type, note.source),
+            *(note.quality, note.created, note.updated, _dumped(note.tags)),
+            *(_dumped(note.metadata), note.content),
+        ),
+    )
+    return bool(made.rowcount)
+
+
+def insert_event(connection: SqlConnection, namespace: int, event: Event) -> bool:
+    """Keep an event; tell whether it was not there."""
+    made = connection.execute(
+        _INSERT_EVENT,
+        (
+            *(namespace, event.id, event.type, event.content, event.outcome, event.duration_ms),
+            *(event.session_id, _dumped(event.metadata), event.at),
+        ),
+    )
+    return bool(made.rowcount)
+
+
+def read_events(connection: SqlConnection, namespace: int | None) -> list[Event]:
+    """Return all events of a namespace, oldest first."""
+    rows = connection.execute(f"{_SELECT_EVENTS} ORDER BY number", (namespace,)).fetchall()
+    return list(map(_event, rows))
 
 
 def _stage(note: Note) -> NoteStage:

@@ -39,6 +39,11 @@ _TAKE_BACK: Final = """
 _FORGET_VERSION: Final = """
     DELETE FROM versions WHERE number = ? AND version = (SELECT version FROM notes WHERE number = ?)
 """
+_REPLACE: Final = """
+    UPDATE notes SET hash = ?, version = ?, type = ?, source = ?, quality = ?, created = ?,
+        updated = ?, deleted = ?, archived = NULL, tags = ?, metadata = ?, content = ?
+    WHERE number = ?
+"""
 _LINK: Final = "INSERT INTO links VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _FOLLOW: Final = """
     UPDATE links SET hash = ? WHERE kind = 'supersedes' AND hash = ?
@@ -92,6 +97,34 @@ class NoteWriter:
         if note.deleted is not None:
             self._hide(number, note)
         return number
+
+    def free_hash(self, number: int) -> None:
+        """Have a note give up its hash, so that another one can have it; `replace` is to follow."""
+        self._connection.execute(
+            "UPDATE notes SET hash = ? WHERE number = ?", (f"freed {number}", number)
+        )
+
+    def replace(self, number: int, note: Note) -> None:
+        """Have a note be what it is elsewhere, deleted or not; its versions stay as they are."""
+        before = read_note(self._connection, number)
+        if before.deleted is None:
+            self._hide(number, before)
+        self._connection.execute(
+            _REPLACE,
+            (
+                *(note.hash, note.version, note.type, note.source, note.quality, note.created),
+                *(note.updated, note.deleted, _dumped(note.tags), _dumped(note.metadata)),
+                *(note.content, number),
+            ),
+        )
+        if note.deleted is None:
+            self._show(number, note)
+        if note.content != before.content:
+            self._connection.execute("UPDATE points SET vector = NULL WHERE number = ?", (number,))
+
+    def absorb(self, number: int) -> None:
+        """Take out a note that has become part of another one, which has its versions."""
+        self._erase(number, read_note(self._connection, number))
 
     def update(self, number: int, change: NoteChange) -> None:
         """Change a note, and keep how it was; see `Store.update`."""
@@ -276,8 +309,6 @@ class NoteWriter:
 
     def _purge(self, number: int) -> None:
         note = read_note(self._connection, number)
-        if note.deleted is None:
-            self._hide(number, note)
         hashes = [note.hash, *self._version_hashes(number)]
         for name in hashes:
             self._connection.execute(
@@ -285,6 +316,11 @@ class NoteWriter:
                 "(SELECT number FROM notes WHERE namespace = ?)",
                 (name, self.namespace),
             )
+        self._erase(number, note)
+
+    def _erase(self, number: int, note: Note) -> None:
+        if note.deleted is None:
+            self._hide(number, note)
         self._connection.execute("DELETE FROM consolidation_changes WHERE other = ?", (number,))
         for table in ("links", "versions", "uses", "consolidation_changes", "notes"):
             self._connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))

@@ -98,10 +98,10 @@ def write_record(record: ArchiveRecord) -> str:
     if isinstance(record, NoteRecord):
         links = [[link.kind, link.hash] for link in record.note.links]
         state = {"deleted": record.note.deleted, "archived": record.is_archived}
-        whole = _note_json(record.note) | state
+        whole = note_json(record.note) | state
         return _dumped({"type": "note", **whole, "links": links, "formerly": record.formerly})
     if isinstance(record, VersionRecord):
-        return _dumped({"type": "version", "of": record.of, **_note_json(record.note)})
+        return _dumped({"type": "version", "of": record.of, **note_json(record.note)})
     if isinstance(record, Event):
         values = asdict(record)
         return _dumped({"type": "event", "event_type": values.pop("type"), **values})
@@ -134,7 +134,7 @@ def read_record(value: JsonObject) -> ArchiveRecord:
             case "note":
                 return _note_record(value)
             case "version":
-                return VersionRecord(_stage(value["of"]), _note(value))
+                return VersionRecord(_stage(value["of"]), note_of(value))
             case "event":
                 return _event(value)
             case "document":
@@ -145,7 +145,8 @@ def read_record(value: JsonObject) -> ArchiveRecord:
         raise BadInput(f"It has no {error.args[0]!r}.") from error
 
 
-def _note_json(note: Note) -> JsonObject:
+def note_json(note: Note) -> JsonObject:
+    """Return what a note says as JSON, without its state and links."""
     return {
         "hash": note.hash,
         "version": note.version,
@@ -167,12 +168,19 @@ def _note_record(value: JsonObject) -> NoteRecord:
     if len(formerly) > _MAX_FORMERLY:
         raise BadInput(f"It has {len(formerly):,} earlier versions, which is too many.")
     links = tuple(_link(each) for each in _list(value["links"], "links"))
-    note = _note(value, deleted=_time(value["deleted"], "deleted"), links=links)
+    note = note_of(value, deleted=_time(value["deleted"], "deleted"), links=links)
     is_archived = value["archived"] is True and note.deleted is not None
     return NoteRecord(note, tuple(map(_stage, formerly)), is_archived)
 
 
-def _note(value: JsonObject, *, deleted: float | None = None, links: tuple[Link, ...] = ()) -> Note:
+def note_of(
+    value: JsonObject, *, deleted: float | None = None, links: tuple[Link, ...] = ()
+) -> Note:
+    """Return the note that stands in a value.
+
+    Raises:
+        BadInput: Something in it cannot be used.
+    """
     content = clean_content(value["content"])
     thread, position = check_position(value["thread"], value["position"])
     name = note_hash(content, thread=thread, position=position)
