@@ -193,6 +193,7 @@ def test_the_last_run_is_shown_with_its_calls(toolfold: Toolfold) -> None:
 
     assert "1 call:" in shown
     assert "memory.list  ok" in shown
+    assert "step 1: memory.list" in toolfold("runs", "replay", "last").stdout
 
 
 def test_a_file_and_code_exclude_each_other(toolfold: Toolfold) -> None:

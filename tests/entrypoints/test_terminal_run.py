@@ -134,8 +134,12 @@ def test_control_d_at_approve_decides_nothing(environ: dict[str, str], tmp_path:
     run = re.search(r"toolfold approve (\w+)", waits.stderr)
     assert run is not None
     shown = at_terminal(environ, tmp_path, b"\x04", "approve", run[1])
+    last = in_pipe(environ, tmp_path, "reject", "last")
+    none = in_pipe(environ, tmp_path, "reject", "last")
 
     assert "Nothing was decided." in shown
+    assert "Rejected: records.update was not called." in last.stdout
+    assert "No run 'last' waits for approval." in none.stderr
     assert updated(tmp_path) == []
 
 

@@ -451,7 +451,7 @@ def test_a_full_disk_costs_rows_and_says_so(path: Path) -> None:
     written = output
     assert 0 < int(written) < 100
     first, last = log.splitlines()
-    assert "cannot be written, 1 rows lost so far" in first
+    assert "cannot be written (rows lost so far: 1)" in first
     # Of 100 calls and one end, those that are not there are counted.
     assert f"misses {101 - int(written) - 1} more rows" in last
     assert is_intact(path)

@@ -51,7 +51,7 @@ def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
         "toolfold runs replay 6afb0320", command="replay", module="commands.replay",
     )  # fmt: skip
     for parser in (show, resume, replay):
-        parser.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+        parser.add_argument("run", metavar="RUN", help="its id, the beginning of it, or `last`")
     verify = add(
         "verify",
         "verify the audit log",

@@ -14,7 +14,9 @@ def add_approvals(commands: Any, shared: argparse.ArgumentParser) -> None:
         "Without RUN, list the runs that wait.",
         examples=("toolfold approve", "toolfold approve 6afb0320 --most 50"),
     )
-    approve.add_argument("run", nargs="?", metavar="RUN", help="its id, or the beginning of it")
+    approve.add_argument(
+        "run", nargs="?", metavar="RUN", help="its id, the beginning of it, or `last`"
+    )
     approve.add_argument(
         "--most", type=int, metavar="N", help="allow up to N calls (default: those that wait now)"
     )
@@ -30,7 +32,7 @@ def add_approvals(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Reject what a paused run wants to do. The call is not made.",
         examples=("toolfold reject 6afb0320",),
     )
-    reject.add_argument("run", metavar="RUN", help="its id, or the beginning of it")
+    reject.add_argument("run", metavar="RUN", help="its id, the beginning of it, or `last`")
     reject.add_argument("--json", action="store_true", help="print JSON")
     reject.set_defaults(command="reject", module="commands.approve")
 

@@ -272,7 +272,7 @@ class RowWriter:
         if now - self._complained_at < _MINUTE_S:
             return
         message = (
-            "The journal %s cannot be written, %d rows lost so far: %s. Runs continue without it."
+            "The journal %s cannot be written (rows lost so far: %d): %s. Runs continue without it."
         )
         _log.warning(message, self._path, self._missing, reason)
         self._complained_at, self._missing = now, 0

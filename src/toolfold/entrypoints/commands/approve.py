@@ -34,7 +34,7 @@ def approve(arguments: Namespace) -> int:
     approvals = approvals_of(config)
     if arguments.run is None:
         return _list(arguments, approvals)
-    approval = approvals.find(arguments.run)
+    approval = _find(approvals, arguments.run)
     begun = Origin(client=approval.client, project=approval.project)
     run_config = config_of_run(arguments, config, approval.attempt, begun)
     most = approval.known if arguments.most is None else arguments.most
@@ -66,7 +66,7 @@ def reject(arguments: Namespace) -> int:
     """Refuse what a run wants to do."""
     config = config_of(arguments)
     approvals = approvals_of(config)
-    approval = approvals.find(arguments.run)
+    approval = _find(approvals, arguments.run)
     if not arguments.json:
         _describe(approval)
     by = "a terminal" if sys.stdin.isatty() else "a command without a terminal"
@@ -75,6 +75,13 @@ def reject(arguments: Namespace) -> int:
     sentence = f"Rejected: {approval.tool} was not called."
     tell(arguments, sentence, run=approval.attempt, tool=approval.tool)
     return 0
+
+
+def _find(approvals: Approvals, wanted: str) -> Approval:
+    """Return the question of the run whose id begins so; for `last`, the newest one."""
+    pending = approvals.pending() if wanted == "last" else []
+    newest = max(pending, key=lambda each: each.asked_at, default=None)
+    return newest or approvals.find(wanted)
 
 
 def _write_down(config: Config, approval: Approval, action: DecidedAction, by: str) -> None:

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from toolfold.entrypoints.commands.runs import find_run
 from toolfold.entrypoints.commands.runs_text import print_text, read_journal, state_cell
 from toolfold.entrypoints.screen import Cell, exact_moment, print_json, print_line
 from toolfold.errors import NotFound, shown
@@ -21,7 +22,8 @@ RecordedRun = tuple[Run, list[TimedDecision]]
 
 def replay(arguments: Namespace) -> int:
     """Show what a run did, step by step, with all attempts that it took."""
-    run_id = arguments.run
+    found = find_run(arguments.run)
+    run_id = arguments.run if found is None else found.id
     recordings = read_journal(lambda journal: journal.recordings(run_id))
     if recordings is None:
         raise NotFound(f"No run has an id that begins with {run_id!r}: nothing has run yet.")

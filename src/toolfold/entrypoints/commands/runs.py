@@ -61,11 +61,11 @@ def runs_resume(arguments: Namespace) -> int:
     """Resume a run that did not come to its own end."""
     from toolfold.entrypoints.commands import local  # heavy, and only this needs it
 
-    run = _find(arguments.run)
+    run = find_run(arguments.run)
     return local.resume(arguments, arguments.run if run is None else run.id)
 
 
-def _find(wanted: str) -> Run | None:
+def find_run(wanted: str) -> Run | None:
     """Return the run whose id begins so, or the newest for `last`; None if there is no journal."""
     if wanted != "last":
         return read_journal(lambda journal: journal.find(wanted))
@@ -102,7 +102,7 @@ def _progress(run: Run) -> str:
 def runs_show(arguments: Namespace) -> int:
     """Show a run with its calls."""
     run_id = arguments.run
-    run = _find(run_id)
+    run = find_run(run_id)
     if run is None:
         raise NotFound(
             f"No run has an id that begins with {run_id!r}: nothing has run yet. "
