@@ -94,7 +94,7 @@ def _add_transfer(verbs: Any, prog: str) -> None:
     taking = _add(
         verbs,
         "import",
-        "import notes of toolfold, server-memory or mcp-memory-service",
+        "import notes of toolfold, other memory servers, ChatGPT, Claude or Claude Code",
         f"{prog} import memory.jsonl --dry-run",
         command="import_memory",
         module="commands.transfer",
