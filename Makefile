@@ -88,6 +88,11 @@ docs: .tools/docs/.stamp ## the site, in site/; ARGS="serve" shows it while you 
 dist: setup ## sdist and wheel in dist/, built twice and compared
 	@$(PY) scripts/build_dist.py
 
+release: setup ## VERSION=1.2.0: all of a release up to the upload
+	@$(PY) scripts/release.py $(VERSION)
+	@$(MAKE) check test dist
+	@$(PY) scripts/release.py $(VERSION) --finish
+
 lock: .tools/uv/.$(UV_VERSION) ## write the lockfiles anew; UPGRADE=1 takes newer versions
 	@echo "lock: requirements.lock"
 	@.tools/uv/bin/uv pip compile pyproject.toml --group dev --python .tools/uv/bin/python \

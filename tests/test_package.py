@@ -108,6 +108,18 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(built: Path) -> None
     assert "toolfold/assets/o200k_base.tiktoken.gz" in names
 
 
+def test_building_again_gives_the_same_bytes_and_so_does_the_sdist(
+    built: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist"]
+    subprocess.run([*command, "-d", str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
+    again = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    assert len(again) == 2
+    for name, content in again.items():
+        assert content == (built / name).read_bytes(), name  # of `built`, the wheel is the sdist's
+
+
 def test_the_page_of_the_package_has_no_link_that_leads_nowhere(built: Path) -> None:
     with zipfile.ZipFile(built / f"toolfold-{VERSION}-py3-none-any.whl") as archive:
         metadata = archive.read(f"toolfold-{VERSION}.dist-info/METADATA").decode()

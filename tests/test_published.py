@@ -1,7 +1,12 @@
 """What the world reads of us besides the package: the registry's file, the plugin, its skill."""
 
+import importlib
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jsonschema
@@ -82,6 +87,75 @@ def test_every_version_that_we_publish_is_that_of_the_package() -> None:
     ]
 
     assert versions == [toolfold.__version__] * 4
+
+
+@pytest.fixture
+def release(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    return importlib.import_module("release")
+
+
+@pytest.fixture
+def copy(release: ModuleType, tmp_path: Path) -> Path:
+    """A repository with the files that a release changes."""
+    for path in [*release.NAMES_VERSION, release.CHANGELOG]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_a_release_puts_its_version_everywhere_and_ends_before_the_upload(
+    release: ModuleType, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ada@example.org")
+    git(copy, "init", "-q")
+    git(copy, "add", "--all")
+    git(copy, "commit", "-qm", "Begin")
+    unreleased = release.notes((copy / "CHANGELOG.md").read_text(), "Unreleased")
+
+    release.prepare(copy, "99.1.0", "2026-11-18")
+    release.finish(copy, "99.1.0")
+
+    for path in release.NAMES_VERSION:
+        text = (copy / path).read_text()
+        assert toolfold.__version__ not in text
+        assert text.count("99.1.0") == (ROOT / path).read_text().count(toolfold.__version__)
+    assert "## [Unreleased]\n\n## [99.1.0] - 2026-11-18\n" in (copy / "CHANGELOG.md").read_text()
+    assert (copy / "dist" / "NOTES.md").read_text() == unreleased + "\n"
+    assert git(copy, "tag", "--points-at", "HEAD") == "v99.1.0"
+    assert git(copy, "log", "-1", "--format=%s") == "Release 99.1.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [("1.2", "not a version"), ("v1.2.0", "not a version"), ("0.0.1", "older"), ("", "not a")],
+)
+def test_a_release_with_a_wrong_version_changes_nothing(
+    release: ModuleType, copy: Path, version: str, message: str
+) -> None:
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+
+    with pytest.raises(SystemExit, match=message):
+        release.prepare(copy, version, "2026-11-18")
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_a_release_needs_something_in_the_changelog(release: ModuleType) -> None:
+    with pytest.raises(SystemExit, match="nothing below"):
+        release.dated_changelog(
+            "# Changelog\n\n## [Unreleased]\n\n## [0.1.0]\n\n- a\n", "0.2.0", ""
+        )
+    with pytest.raises(SystemExit, match=r"has 0\.1\.0 already"):
+        release.dated_changelog("## [Unreleased]\n\n- b\n\n## [0.1.0]\n", "0.1.0", "")
 
 
 def test_the_plugin_starts_toolfold() -> None:
