@@ -15,9 +15,13 @@ APPEND = "with open('/workspace/log.txt', 'a') as file:\n    file.write('line\\n
 @pytest.mark.parametrize(
     ("before", "lacking", "lacked"),
     [
-        (APPEND, "'abc'.maketrans('a', 'b')", "str.maketrans"),
-        (APPEND, "text = str\ntext.maketrans('a', 'b')", "str.maketrans"),
-        ("import null\nnull.put(value=1)\n", "(3).as_integer_ratio()", "int.as_integer_ratio"),
+        (APPEND, "getattr('abc', 'maketrans')('a', 'b')", "str.maketrans"),
+        (APPEND, "text = str\ngetattr(text, 'maketrans')('a', 'b')", "str.maketrans"),
+        (
+            "import null\nnull.put(value=1)\n",
+            "getattr(3, 'as_integer_ratio')()",
+            "int.as_integer_ratio",
+        ),
         (APPEND, "open('/workspace/new.txt', 'x')", "lacks this"),
     ],
 )

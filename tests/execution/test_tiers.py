@@ -67,7 +67,8 @@ def chosen(code: str, *, setting: str = "auto", fault: str | None = None) -> str
         ("try:\n    1\nexcept KeyError as error:\n    pass", "monty"),
         ("raise ValueError('a', 3)", "cpython"),
         ("raise ValueError(amount)", "cpython"),
-        ("try:\n    {}[3]\nexcept (KeyError, OSError) as error:\n    print(error)", "cpython"),
+        ("try:\n    {}[3]\nexcept (KeyError, OSError) as error:\n    print(error.args)", "cpython"),
+        ("try:\n    {}[3]\nexcept KeyError as error:\n    print(error, f'{error}')", "monty"),
     ],
 )
 def test_the_text_tells_the_interpreter(code: str, tier: str) -> None:
@@ -132,7 +133,7 @@ async def test_mistakes_about_tools_are_found_in_code_for_cpython(running: MakeA
 
 @needs_walls
 async def test_code_that_has_called_a_tool_is_not_run_again(running: MakeApp) -> None:
-    code = "import null\nnull.put(value=1)\nx = 'abc'.translate(str.maketrans('a', 'b'))"
+    code = "import null\nnull.put(value=1)\nx = getattr('abc', 'translate')({})"
 
     async with running(NULL) as toolfold:
         result = await toolfold.run(code)

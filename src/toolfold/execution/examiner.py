@@ -125,6 +125,7 @@ class Examiner:
         if not needs_cpython and tiers.choose(plan, self._catalog.spellings) == "monty":
             findings = review(plan, found, self._catalog) + misused
             findings += report.unsupported_findings(plan.unsupported)
+            findings += report.unsupported_findings(plan.deviations)
             if not findings and verdict.refusal:
                 findings.append(Finding(line=1, message=verdict.refusal))
             if not findings or not tiers.has_cpython:

@@ -108,7 +108,8 @@ class Tiers:
             bool(plan.unsupported)
             or not plan.imports.isdisjoint(elsewhere)
             or not plan.names.isdisjoint(MISSING_BUILTINS)
-            or plan.differs
+            or bool(plan.deviations)
+            or plan.may_fail
         )
 
 

@@ -61,7 +61,7 @@ MISSING_BUILTINS: dict[str, str] = {
     "__import__": "use an import statement",
     "ascii": "use repr()",
     "bytearray": "use bytes, or a list of numbers",
-    "callable": "use hasattr(), or know the type",
+    "callable": "know the type, or use isinstance()",
     "compile": "write the code out",
     "dir": "print the value instead",
     "globals": "keep the values in a dict of your own",
@@ -79,9 +79,6 @@ _KEYWORDS: dict[tuple[str, str], str] = {
 }
 
 
-# Of the methods that Python calls by itself, those that Monty calls too.
-_CALLED = frozenset({"__init__", "__repr__", "__str__", "__enter__", "__exit__"})
-_SHORT_CIRCUITS = frozenset({"any", "all"})
 _EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()
@@ -110,40 +107,14 @@ def find_gaps(nodes: Iterable[ast.AST]) -> tuple[Unsupported, ...]:
     return tuple(sorted(found.values(), key=lambda gap: gap.line))
 
 
-def differs(nodes: Iterable[ast.AST]) -> bool:
-    """Whether the program holds what Monty takes, and then does not do as Python does."""
-    return any(_differs(node) for node in nodes)
-
-
-def _differs(node: ast.AST) -> bool:
-    match node:
-        case ast.ClassDef(body=body):
-            names = [name for member in body for name in _bound_by(member)]
-            return any(name.startswith("__") and name not in _CALLED for name in names)
-        case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as made]):
-            # Generator expressions are lists there: all calls in it would be made.
-            return name in _SHORT_CIRCUITS and any(
-                isinstance(inner, ast.Call) for inner in ast.walk(made)
-            )
-        case ast.Call(func=ast.Name(id=name), args=[ast.expr() as argument], keywords=[]):
-            return name in _EXCEPTIONS and _is_text(argument) is None
-        case ast.ExceptHandler(type=ast.expr() as caught, name=str(), body=body):
-            # The key in it is text there: `{}[3]` gives KeyError('3').
-            return _catches_keys(caught) and _reads(body, node.name)
-        case _:
-            return False
-
-
-def _catches_keys(caught: ast.expr) -> bool:
-    named = caught.elts if isinstance(caught, ast.Tuple) else [caught]
-    return any(isinstance(each, ast.Name) and each.id == "KeyError" for each in named)
-
-
-def _reads(body: Iterable[ast.stmt], name: str | None) -> bool:
+def may_fail(nodes: Iterable[ast.AST]) -> bool:
+    """Whether Monty may stop at what Python takes: exceptions of what may not be text."""
     return any(
-        isinstance(inner, ast.Name) and inner.id == name
-        for statement in body
-        for inner in ast.walk(statement)
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _EXCEPTIONS
+        and [_is_text(argument) for argument in node.args] == [None]
+        for node in nodes
     )
 
 
@@ -174,19 +145,6 @@ def _is_text(value: ast.expr) -> bool | None:
             return False
         case _:
             return None
-
-
-def _bound_by(member: ast.stmt) -> list[str]:
-    """Return what a statement of a class binds: a method, or attributes such as `__slots__`."""
-    match member:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return [name]
-        case ast.Assign(targets=targets):
-            return [target.id for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return [name]
-        case _:
-            return []
 
 
 def _gaps_of(node: ast.AST) -> Iterable[tuple[str, str]]:

@@ -19,12 +19,19 @@ _OURS: Final = ("runs", "tools")
 _ROOT: Final = "toolfold"
 _ITEM: Final = "_toolfold_item"
 _GET: Final = "_toolfold_get"
-_HELPERS: Final = {
+_HELPERS: Final[dict[str, str]] = {
     _ITEM: f"def {_ITEM}(value, key):\n"
     "    return value if isinstance(value, (str, int, float, list)) else value[key]",
     _GET: f"def {_GET}(value, key, default=None):\n"
     "    return value if isinstance(value, (str, int, float, list)) else value.get(key, default)",
 }
+_ROUND: Final = "_toolfold_round"
+_HELPERS[_ROUND] = (  # Monty rounds the decimal digits that a number shows, Python the number
+    f"def {_ROUND}(number, ndigits=None):\n"
+    "    if not isinstance(number, float) or ndigits is None or ndigits < 0:\n"
+    "        return round(number, ndigits)\n"
+    "    return float(format(number, f'.{ndigits}f'))"
+)
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
@@ -94,6 +101,9 @@ class _Restored(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Name(id="_toolfold_item"), args=[value, key]):
                 return ast.Subscript(value, key, ast.Load())
+            case ast.Call(func=ast.Name(id="_toolfold_round") as name):
+                name.id = "round"
+                return node
             case ast.Call(func=ast.Name(id="_toolfold_get"), args=[value, *rest]):
                 return ast.Call(ast.Attribute(value, "get", ast.Load()), rest, [])
             case _:
@@ -229,6 +239,16 @@ class _Program:
                 args=[ast.Constant(value=str(key)) as name, *_],
             ):
                 helper = _GET
+            case (
+                ast.Call(func=ast.Name(id="round") as name, args=[_, _])
+                | ast.Call(
+                    func=ast.Name(id="round") as name,
+                    args=[_],
+                    keywords=[ast.keyword(arg="ndigits")],
+                )
+            ):
+                self._read_round(name)
+                return
             case _:
                 return
         if helper is None or key not in self._unwrapped:
@@ -238,6 +258,12 @@ class _Program:
         if helper == _ITEM:
             self.edits.append(SourceEdit(_end(name), _end(node), ")"))
         self.added[helper] = _HELPERS[helper]
+
+    def _read_round(self, name: ast.Name) -> None:
+        """Have `round(x, 2)` mean what it means in Python, in Monty as well."""
+        if "round" not in {*self._bound, *self._session}:
+            self.edits.append(SourceEdit(_start(name), _end(name), _ROUND))
+            self.added[_ROUND] = _HELPERS[_ROUND]
 
     def _read_own(self, node: ast.Attribute) -> None:
         """Read `toolfold.memory`."""

@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import TypeGuard
 
 from toolfold.errors import CodeRejected
-from toolfold.execution.analysis.gaps import Unsupported, differs, find_gaps
+from toolfold.execution.analysis.deviations import find_deviations
+from toolfold.execution.analysis.gaps import Unsupported, find_gaps, may_fail
 
 _AWAITING = frozenset(
     {"as_completed", "create_task", "ensure_future", "run", "shield", "wait", "wait_for"}
@@ -29,8 +30,10 @@ class ProgramPlan:
     """Every plain name the code reads or binds."""
     unsupported: tuple[Unsupported, ...]
     """What Monty lacks."""
-    differs: bool
-    """Whether Monty takes some of it and does not do as Python does."""
+    deviations: tuple[Unsupported, ...]
+    """What Monty takes, and does otherwise than Python."""
+    may_fail: bool
+    """Whether Monty may stop at some of it where Python does not."""
     added: Mapping[str, str] = field(default_factory=dict)
     """The names that it uses without saying so, modules mostly, each with what defines it."""
     written: str = ""
@@ -65,7 +68,8 @@ def make_plan(source: str, *, max_bytes: int) -> ProgramPlan:
         imports=frozenset(_imports(nodes)),
         names=frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         unsupported=find_gaps(nodes),
-        differs=differs(nodes),
+        deviations=find_deviations(nodes),
+        may_fail=may_fail(nodes),
     )
 
 
