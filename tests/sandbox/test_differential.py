@@ -135,7 +135,7 @@ async def test_what_monty_does_otherwise_is_refused_there_and_runs_in_cpython(
     "code",
     [
         "[round(x, 2) for x in (2.675, 1.115, 1.005, -2.675, 5.0)]",
-        "[round(7, 1), round(1234.5, -2), round(2.5), round(0.125, ndigits=2)]",
+        "[round(7, 1), round(1234.5, -2), round(2.5), round(0.125, 2)]",
         "import re\nre.sub(r'\\s*,\\s*', ',', 'a , b')",
         "from datetime import datetime\nstr(datetime.strptime('2026-03-05', '%Y-%m-%d'))",
         "try:\n    {}['a']\nexcept KeyError as error:\n    print(f'no {error}')",

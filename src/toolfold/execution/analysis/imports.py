@@ -19,19 +19,17 @@ _OURS: Final = ("runs", "tools")
 _ROOT: Final = "toolfold"
 _ITEM: Final = "_toolfold_item"
 _GET: Final = "_toolfold_get"
-_HELPERS: Final[dict[str, str]] = {
+_ROUND: Final = "_toolfold_round"
+_HELPERS: Final = {
     _ITEM: f"def {_ITEM}(value, key):\n"
     "    return value if isinstance(value, (str, int, float, list)) else value[key]",
     _GET: f"def {_GET}(value, key, default=None):\n"
     "    return value if isinstance(value, (str, int, float, list)) else value.get(key, default)",
+    # Monty rounds the digits that a number shows, Python the number.
+    _ROUND: f"def {_ROUND}(value, ndigits=None):\n"
+    "    is_plain = isinstance(value, float) and ndigits is not None and ndigits >= 0\n"
+    "    return float(format(value, f'.{ndigits}f')) if is_plain else round(value, ndigits)",
 }
-_ROUND: Final = "_toolfold_round"
-_HELPERS[_ROUND] = (  # Monty rounds the decimal digits that a number shows, Python the number
-    f"def {_ROUND}(number, ndigits=None):\n"
-    "    if not isinstance(number, float) or ndigits is None or ndigits < 0:\n"
-    "        return round(number, ndigits)\n"
-    "    return float(format(number, f'.{ndigits}f'))"
-)
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
@@ -239,14 +237,7 @@ class _Program:
                 args=[ast.Constant(value=str(key)) as name, *_],
             ):
                 helper = _GET
-            case (
-                ast.Call(func=ast.Name(id="round") as name, args=[_, _])
-                | ast.Call(
-                    func=ast.Name(id="round") as name,
-                    args=[_],
-                    keywords=[ast.keyword(arg="ndigits")],
-                )
-            ):
+            case ast.Call(func=ast.Name(id="round") as name, args=[_, _]):
                 self._read_round(name)
                 return
             case _:
