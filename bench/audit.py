@@ -1,12 +1,13 @@
 """Measure what the audit log costs: rows and runs with it and without it, in turns.
 
 A row is one call of a tool, as the journal writes it. The run is the 51-call job over a real
-server. Without the log means that the triggers are gone, and that no head is moved as runs end; all
+server. Without the log means that only rows are written, and that no head is moved as runs end; all
 else is the same.
 """
 
 import argparse
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 from jobs import BATCH, RECORDS
@@ -22,11 +24,11 @@ from targets import limit
 
 from toolfold.app import running_app, running_shared
 from toolfold.config.config import load_config
-from toolfold.journal.audit.chain import AUDITED, read_head, read_signer, trigger
-from toolfold.journal.audit.verify import snapshot, verify
+from toolfold.journal.audit.chain import AUDITED, EntryKind, trigger
+from toolfold.journal.audit.writer import _ROWS, AuditWriter
+from toolfold.journal.audit_check import check_log
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin
-from toolfold.journal.runsdb import open_for_reading
 
 ANSWER = {"name": "Ada", "facts": ["a fact of some length"] * 5}
 ROWS = 50
@@ -36,16 +38,22 @@ MAX = limit("audit")
 @contextmanager
 def without_log(journal: Journal) -> Iterator[None]:
     """Write nothing to the log for the length of this context."""
-    rows = journal._rows  # noqa: SLF001
-    assert rows.opened is not None
-    connection, seal = rows.opened.connection, rows._seal  # noqa: SLF001
-    for kind in AUDITED:
-        connection.execute(f"DROP TRIGGER audit_{kind}")
-    rows._seal = lambda opened: None  # type: ignore[method-assign]  # noqa: SLF001
-    yield
-    for kind in AUDITED:
-        connection.execute(trigger(kind))
-    rows._seal = seal  # type: ignore[method-assign]  # noqa: SLF001
+    rows, add = journal._rows, AuditWriter.add  # noqa: SLF001
+    seal, path = rows._seal, journal._path  # noqa: SLF001
+
+    def add_row(writer: AuditWriter, kind: EntryKind, row: tuple[Any, ...]) -> None:
+        writer._transaction.execute(_ROWS[kind], row)  # noqa: SLF001
+
+    with closing(sqlite3.connect(path)) as connection:
+        for kind in AUDITED:
+            connection.execute(f"DROP TRIGGER audit_{kind}")
+        rows._seal = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+        AuditWriter.add = add_row  # type: ignore[method-assign,assignment]
+        yield
+        AuditWriter.add = add  # type: ignore[method-assign]
+        rows._seal = seal  # type: ignore[method-assign]  # noqa: SLF001
+        for kind in AUDITED:
+            connection.execute(trigger(kind))
 
 
 def measure_rows(directory: Path, pairs: int) -> None:
@@ -134,13 +142,9 @@ def measure_verifying(directory: Path) -> None:
                     with run.call("null.call", {"number": number}) as call:
                         call.answer = ANSWER
                 run.end(failure=None, reply="")
-    signer, connection = read_signer(path), open_for_reading(path)
-    assert signer is not None
-    assert connection is not None
-    with closing(connection), snapshot(connection):
-        started = time.perf_counter()
-        verified = verify(connection, signer, read_head(path, signer))
-        taken_s = time.perf_counter() - started
+    started = time.perf_counter()
+    verified = check_log(path)
+    taken_s = time.perf_counter() - started
     assert verified.fault is None, verified.fault
     print(f"verifying {verified.entries:,} entries: {verified.entries / taken_s:,.0f} a second")
 

@@ -28,7 +28,9 @@ from memory_ours import RandomEmbedder, daemon_pid, end, environ, fill, memory_m
 from stage import ROOT
 from targets import limit
 
-from toolfold.journal.runsdb import open_for_writing
+from toolfold.journal.audit.chain import AUDITED
+from toolfold.journal.runsdb import SCHEMA
+from toolfold.storage.sqlite_file import open_for_writing
 
 SIZE = 100_000
 DAYS = 25
@@ -80,8 +82,10 @@ def fill_runs(path: Path, count: int) -> None:
     """Write so many runs with three calls each into a journal, as time spreads them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     choose, now = random.Random("runs"), time.time()
-    with closing(open_for_writing(path).connection) as connection:
+    with closing(open_for_writing(path, SCHEMA).connection) as connection:
         connection.execute("BEGIN IMMEDIATE")
+        for kind in AUDITED:  # rows without entries in the audit log are refused
+            connection.execute(f"DROP TRIGGER audit_{kind}")
         for number in range(1, count + 1):
             at = now - DAYS * 86_400 * (1 - number / count)
             code = (

@@ -10,16 +10,14 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
 from targets import limit
 
-from toolfold.journal.accounts import read_accounts
+from toolfold.journal.reader import read_journal
 from toolfold.journal.rows import LedgerWriter
-from toolfold.journal.runsdb import open_for_reading
 
 sys.path.insert(0, str(Path(__file__).parent / "workers"))
 
@@ -44,7 +42,7 @@ async def measure(directory: Path, pairs: int) -> int:
 
     ratios, times = [], []
     async with null_runtime(directory, ANSWER) as (runtime, journal):
-        ledger_writer, silence = journal._ledger_writer, Silence(directory)  # noqa: SLF001
+        ledger_writer, silence = journal._ledger_writer, Silence(journal._tables)  # noqa: SLF001
         for turn in range(pairs + 1):
             taken = {}
             order = [ledger_writer, silence] if turn % 2 else [silence, ledger_writer]
@@ -70,12 +68,10 @@ async def measure(directory: Path, pairs: int) -> int:
 
 def _print_reading(path: Path) -> None:
     for title in ("counting all texts", "again, from what was counted"):
-        connection = open_for_reading(path)
-        assert connection is not None
-        with closing(connection):
-            started = time.perf_counter()
-            found = read_accounts(connection)
-            taken_ms = (time.perf_counter() - started) * 1000
+        started = time.perf_counter()
+        found = read_journal(path, lambda journal: journal.accounts())
+        taken_ms = (time.perf_counter() - started) * 1000
+        assert found is not None
         calls = sum(account.calls for account in found.all)
         print(f"the ledger of {len(found.all):,} runs, {calls:,} calls, {title}: {taken_ms:.0f} ms")
 

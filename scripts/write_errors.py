@@ -45,6 +45,8 @@ REMEDIES: dict[str, str] = {
     "RequestFailed": "Check the address and the key: `toolfold status`, `toolfold keys`.",
     "TooManyRequests": "Wait as long as `Retry-After` says; `[keys]` in `config.toml` sets the limits.",
     "StoreError": "Check disk space and permissions of the file that the message names.",
+    "StoreBusy": "Try again; if it stays, look which other process uses the file or the database.",
+    "StoreDamaged": "Restore a backup, or move the file away to start empty.",
 }
 """What to do, for each class."""
 

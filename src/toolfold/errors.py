@@ -78,6 +78,14 @@ class StoreError(ToolfoldError):
     code = "store"
 
 
+class StoreBusy(StoreError):
+    """Another process has locked a file of our own, or a database does not answer just now."""
+
+
+class StoreDamaged(StoreError):
+    """A file of our own is damaged, or belongs to another program."""
+
+
 class UpstreamError(ToolfoldError):
     """A call to an MCP server did not give a value."""
 

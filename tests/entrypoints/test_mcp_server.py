@@ -16,7 +16,8 @@ from toolfold.catalog.binding import parameters_of
 from toolfold.catalog.tool import Tool
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.journal.runs import find, newest
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.runsdb import SCHEMA
+from toolfold.storage.sqlite_file import open_for_reading
 from toolfold.tokens import count_tokens
 
 SEVEN = [
@@ -228,7 +229,7 @@ async def test_a_pinned_call_is_a_run_of_one_call_and_bounded_like_any_other(
             await client.call_tool("null__put", {"value": 3})
             large = await client.call_tool("null__echo", {"value": "x" * 2_000})
             failed = await client.call_tool("camera__fail", {})
-    connection = open_for_reading(home / "data" / "runs.db")
+    connection = open_for_reading(home / "data" / "runs.db", SCHEMA)
     assert connection is not None
     with closing(connection):
         runs = [find(connection, run.id) for run in newest(connection, 10)]

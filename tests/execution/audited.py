@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from toolfold.errors import StoreError
-from toolfold.journal import runsdb
-from toolfold.journal.audit.chain import read_head, read_signer
-from toolfold.journal.audit.verify import Verified, snapshot, verify
+from toolfold.journal.audit.verify import Verified
+from toolfold.journal.audit_check import check_log
 from toolfold.journal.decisions import DecisionEvent, RevealEvent
 from toolfold.journal.journal import Journal
 from toolfold.journal.run_writer import JournaledRun
@@ -58,14 +57,7 @@ def one_run(journal: Journal, *, calls: int = 2) -> JournaledRun:
 
 
 def check(path: Path) -> Verified:
-    connection = runsdb.open_for_reading(path)
-    assert connection is not None
-    with closing(connection):
-        signer = read_signer(path)
-        assert signer is not None
-        head = read_head(path, signer)
-        with snapshot(connection):
-            return verify(connection, signer, head)
+    return check_log(path)
 
 
 def fault(path: Path) -> str:

@@ -30,7 +30,14 @@ from audited import (
 
 from toolfold.errors import NotFound, StoreError
 from toolfold.journal import runsdb
-from toolfold.journal.audit.chain import Head, head_path, last_entry, read_head, read_signer
+from toolfold.journal.audit.chain import (
+    Head,
+    head_path,
+    key_path,
+    last_entry,
+    read_head,
+    read_signer,
+)
 from toolfold.journal.audit.verify import Verified
 from toolfold.journal.decisions import happened
 from toolfold.journal.runs import Origin
@@ -325,10 +332,7 @@ def test_decisions_and_reveals_come_back_as_they_were_written(path: Path) -> Non
     with opened(path) as journal:
         run = one_run(journal)
         journal.decide(run.id, DECIDED)
-        connection = runsdb.open_for_reading(path)
-        assert connection is not None
-        with closing(connection):
-            events = happened(connection, run.id)
+        events = runsdb.read_journal(path, lambda each: happened(each, run.id)) or []
 
         with pytest.raises(NotFound, match="toolfold runs"):
             journal.decide("ffff", DECIDED)
@@ -343,3 +347,70 @@ def test_a_decision_that_cannot_be_written_is_said_so(path: Path) -> None:
             connection.execute("DROP TABLE audit")
         with pytest.raises(StoreError, match="cannot be written"):
             journal.decide(run.id, DECIDED)
+
+
+def journal_of_version_4(path: Path) -> None:
+    """Put a journal there as version 4 of its tables wrote it, whose triggers called Python."""
+    kept = Path(__file__).with_name("journal_4")
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((kept / "runs.sql").read_text())
+        connection.execute("PRAGMA application_id = 0x746F6C64")
+        connection.execute("PRAGMA user_version = 4")
+    head_path(path).write_bytes((kept / "head").read_bytes())
+    key_path(path).write_bytes(bytes.fromhex((kept / "key.hex").read_text()))
+
+
+def test_the_log_of_an_older_version_holds_and_goes_on(path: Path) -> None:
+    journal_of_version_4(path)
+
+    assert check(path) == Verified(entries=6, runs=2, pruned=0, trimmed=0, older=0, fault=None)
+    with opened(path) as journal:
+        one_run(journal)
+    assert check(path) == Verified(entries=12, runs=3, pruned=0, trimmed=0, older=0, fault=None)
+
+
+def test_an_older_process_that_still_runs_cannot_write_rows_without_entries(path: Path) -> None:
+    journal_of_version_4(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as older:
+        older.create_function("audit_call", 13, lambda *_: bytes(64))
+        call = (
+            "INSERT INTO calls VALUES (?, 'a.b', 'ok', '{}', 2, NULL, '1', 1, NULL, NULL, 1.0, 1)"
+        )
+        older.execute("BEGIN")
+        older.execute(call, (ONE * 2 + 1,))
+        older.execute("ROLLBACK")
+        assert check(path).fault is None
+
+        with pytest.raises(sqlite3.IntegrityError, match="restart this one"):
+            older.execute(call, (ONE * 2 + 1,))
+    assert check(path).fault is None
+
+
+def test_processes_that_write_by_turns_make_one_chain(path: Path) -> None:
+    with opened(path) as ours, opened(path) as theirs:
+        for journal in (ours, theirs, theirs, ours, theirs):
+            one_run(journal)
+
+    assert check(path) == Verified(entries=30, runs=5, pruned=0, trimmed=0, older=0, fault=None)
+
+
+def test_of_rows_that_are_written_together_one_that_cannot_be_costs_no_other(path: Path) -> None:
+    with opened(path) as journal:
+        journal._soon = lambda _: None
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON calls WHEN NEW.tool = 'a.full' "
+                "BEGIN SELECT RAISE(ABORT, 'no room'); END"
+            )
+        with journal.begin(Origin(), "1") as run:
+            for tool in ("a.b", "a.full", "a.c"):
+                with run.call(tool, {}) as call:
+                    call.is_reading, call.answer = True, 1
+            run.end(failure=None, reply="")
+        found = journal.find(run.id)
+
+    assert [call.tool for call in found.calls] == ["a.b", "a.c"]
+    verified = check(path)
+    assert verified.fault is None
+    assert "1 row of the journal could not be written: no room" in verified.gaps[0]

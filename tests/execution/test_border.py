@@ -20,8 +20,8 @@ from toolfold.config.config import load_config
 from toolfold.entrypoints.mcp.memory import make_memory_server
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.execution.report import RunReport
-from toolfold.journal.audit.chain import read_head, read_signer
-from toolfold.journal.audit.verify import Verified, snapshot, verify
+from toolfold.journal.audit.verify import Verified
+from toolfold.journal.audit_check import check_log
 
 MAIL = "ottilie.brandhuber@example.org"
 PINNED = 'pinned_tools = ["bank.transfer", "bank.close", "bank.page", "bank.balance"]\n'
@@ -286,11 +286,7 @@ async def full_disk(home: Path) -> AsyncIterator[None]:
 
 
 def verified(home: Path) -> Verified:
-    path = home / "data" / "runs.db"
-    signer = read_signer(path)
-    assert signer is not None
-    with closing(sqlite3.connect(path)) as journal, snapshot(journal):
-        return verify(journal, signer, read_head(path, signer))
+    return check_log(home / "data" / "runs.db")
 
 
 @pytest.mark.parametrize("mode", ["refuse", "continue"])

@@ -23,7 +23,8 @@ from toolfold.errors import NotFound, StoreError, ToolFailed
 from toolfold.journal import runs
 from toolfold.journal.journal import Journal
 from toolfold.journal.runs import Origin, Run, state_of
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.runsdb import SCHEMA
+from toolfold.storage.sqlite_file import open_for_reading
 
 DAY_S = 24 * 3600.0
 NULL = {"null": test_server("null")}
@@ -62,14 +63,14 @@ def one_run(journal: Journal, code: str = "1", origin: Origin | None = None) -> 
 
 
 def find_run(path: Path, prefix: str) -> Run:
-    connection = open_for_reading(path)
+    connection = open_for_reading(path, SCHEMA)
     assert connection is not None
     with closing(connection):
         return runs.find(connection, prefix)
 
 
 def list_runs(path: Path, limit: int) -> list[Run]:
-    connection = open_for_reading(path)
+    connection = open_for_reading(path, SCHEMA)
     assert connection is not None
     with closing(connection):
         return runs.newest(connection, limit)
@@ -173,7 +174,7 @@ def test_ids_sort_by_time_and_their_beginnings_are_enough(path: Path) -> None:
 def test_one_run_is_found_without_going_through_all(path: Path) -> None:
     with opened(path) as journal:
         ids = [one_run(journal) for _ in range(500)]
-    connection = open_for_reading(path)
+    connection = open_for_reading(path, SCHEMA)
     assert connection is not None
     steps: list[int] = []
     with closing(connection):
@@ -409,7 +410,7 @@ def python(code: str, *arguments: object, **options: Any) -> "subprocess.Popen[s
     prelude = (
         "import sys\nfrom pathlib import Path\nfrom toolfold.journal.journal import Journal\n"
         "from toolfold.journal import runs\nfrom toolfold.journal.runs import Origin\n"
-        "from toolfold.journal.runsdb import open_for_reading\n"
+        "from toolfold.journal.runsdb import read_journal\n"
         "journal = Journal(Path(sys.argv[1]), days=30, max_bytes=1 << 29, code_bytes=1000)\n"
     )
     command = [sys.executable, "-c", prelude + code, *map(str, arguments)]
@@ -440,7 +441,7 @@ def test_a_full_disk_costs_rows_and_says_so(path: Path) -> None:
         "            with run.call('a.b', {'text': 'x' * 5000}) as call:\n"
         "                call.answer = number\n"
         "        run.end(failure=None, reply='')\n"
-        "    found = runs.find(open_for_reading(Path(sys.argv[1])), run.id)\n"
+        "    found = read_journal(Path(sys.argv[1]), lambda each: runs.find(each, run.id))\n"
         "    print(len(found.calls) + (found.ending is not None))\n",
         path,
         stderr=subprocess.PIPE,

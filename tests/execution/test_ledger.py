@@ -17,12 +17,14 @@ from toolfold.catalog.tool import Definitions, ListedTool, Tool, definition, lis
 from toolfold.entrypoints.mcp.server import make_server
 from toolfold.errors import ToolFailed
 from toolfold.journal import accounts
-from toolfold.journal.accounts import AccountReader, Accounts, read_accounts
+from toolfold.journal.accounts import AccountReader, Accounts
 from toolfold.journal.journal import Journal
 from toolfold.journal.ledger import Account, uses
+from toolfold.journal.reader import read_journal
 from toolfold.journal.run_writer import JournaledRun
 from toolfold.journal.runs import Origin
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.runsdb import SCHEMA
+from toolfold.storage.sqlite_file import open_for_reading
 from toolfold.tokens import count_tokens
 
 NULL = {"null": test_server("null")}
@@ -37,10 +39,9 @@ def path(home: Path) -> Path:
 
 
 def ledger(path: Path) -> Accounts:
-    connection = open_for_reading(path)
-    assert connection is not None
-    with closing(connection):
-        return read_accounts(connection)
+    found = read_journal(path, lambda each: each.accounts())
+    assert found is not None
+    return found
 
 
 def rows(path: Path, statement: str) -> list[Any]:
@@ -348,7 +349,7 @@ def test_a_reader_reads_each_account_once_and_all_anew_where_the_past_changed(pa
     reader, crm = AccountReader(), offered("get", "put")
 
     def news() -> tuple[list[str], bool]:
-        connection = open_for_reading(path)
+        connection = open_for_reading(path, SCHEMA)
         assert connection is not None
         with closing(connection):
             found = reader.read(connection)
@@ -381,7 +382,7 @@ def test_a_reader_reads_in_parts_what_it_reads_at_once(path: Path) -> None:
                 end(run, str(number), crm)
     parts: list[accounts.NewAccounts] = []
     while not parts or not parts[-1].is_complete:
-        connection = open_for_reading(path)
+        connection = open_for_reading(path, SCHEMA)
         assert connection is not None
         with closing(connection):
             parts.append(reader.read(connection, 2))

@@ -314,8 +314,8 @@ def test_what_was_cut_off_stays_found_though_more_is_written(
         for _ in range(3):
             one_run(journal)
 
-    assert "`toolfold runs verify` says more" in caplog.text
-    assert len([text for text in caplog.messages if "says more" in text]) == 1
+    assert "See `toolfold runs verify`" in caplog.text
+    assert len([text for text in caplog.messages if "See `toolfold" in text]) == 1
     assert "cut off and written on" in fault(log)
 
 

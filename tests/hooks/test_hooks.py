@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from hooks.home import HookHome, git, repository, said, transcript
 
-from toolfold.journal.accounts import read_accounts
 from toolfold.journal.ledger import Account
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.reader import read_journal
+from toolfold.journal.runsdb import SCHEMA
+from toolfold.storage.sqlite_file import open_for_reading
 from toolfold.tokens import count_tokens
 
 HEAVY = "{'anyio', 'asyncio', 'mcp', 'numpy', 'pydantic', 'sqlite3', 'subprocess', 'tomllib'}"
@@ -76,18 +77,15 @@ def test_the_user_is_told_in_a_line_what_was_shown_and_what_that_saves(
 
 def booked(home: HookHome, project: Path) -> Account:
     """Return what the ledger has of a hook, once the daemon has written all of it."""
-    connection = open_for_reading(home.home / "data" / "runs.db")
-    assert connection is not None
-    with closing(connection):
-        while True:
-            found = [
-                each
-                for each in read_accounts(connection).all
-                if each.project == str(project) and each.kind == "hook"
-            ]
-            if found and found[0].deferred:
-                [account] = found
-                return account
+    while True:
+        accounts = read_journal(home.home / "data" / "runs.db", lambda each: each.accounts())
+        assert accounts is not None
+        found = [
+            each for each in accounts.all if each.project == str(project) and each.kind == "hook"
+        ]
+        if found and found[0].deferred:
+            [account] = found
+            return account
 
 
 def test_where_there_are_no_notes_nothing_is_said(shared_home: HookHome, project: Path) -> None:
@@ -187,7 +185,7 @@ def test_the_ledger_counts_the_notes_that_were_shown_and_no_others(
     told = {"prompt": "What did we decide about invoice numbers?"}
     shown = shared_home.hook("prompt", told, cwd=project).context
     booked(shared_home, project)
-    connection = open_for_reading(shared_home.home / "data" / "runs.db")
+    connection = open_for_reading(shared_home.home / "data" / "runs.db", SCHEMA)
     assert connection is not None
     with closing(connection):
         statement = "SELECT arguments, answer FROM calls JOIN beginnings ON number = calls.id >> 32"

@@ -166,7 +166,7 @@ def test_a_lost_connection_is_replaced(database: PostgresDatabase, url: str) -> 
 def test_a_write_whose_end_was_lost_says_that_it_is_not_known(database: PostgresDatabase) -> None:
     def lose(transaction: PostgresTransaction) -> None:
         transaction.execute("INSERT INTO things (name) VALUES ('a')")
-        transaction._connection.close()
+        transaction.connection.close()
 
     with pytest.raises(StoreError, match="its outcome is unknown"):
         database.write(lose, "one")

@@ -1,9 +1,7 @@
 """Read the ledger from the journal. Texts are counted when they are first asked for."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -17,6 +15,7 @@ from toolfold.journal.ledger import (
     read_definitions,
 )
 from toolfold.journal.runs import CALLS_BITS, DASHBOARD, RunKind, answer_text, code_text, tool_text
+from toolfold.storage.tables import SqlTransaction
 from toolfold.tokens import count_tokens
 
 _RUNS: Final = """
@@ -26,10 +25,10 @@ _RUNS: Final = """
     WHERE number > ? AND client <> ? ORDER BY number LIMIT ?
 """
 _ENDED: Final = """
-    SELECT ifnull(max(number), 0), count(*), ifnull(min(number), 0) FROM ends WHERE number <= ?
+    SELECT coalesce(max(number), 0), count(*), coalesce(min(number), 0)
+    FROM ends WHERE number <= ?
 """
 _MAX_INT: Final = (1 << 63) - 1
-_ALL: Final = -1
 _CALLS: Final = """
     SELECT id, tool FROM calls WHERE id >= ? AND id < ? AND tool <> 'cached' ORDER BY id
 """
@@ -56,6 +55,10 @@ class Accounts:
     """Of so many texts only the head was kept and counted: more was saved than is said."""
 
 
+CountedText = tuple[int, str, int]
+"""The key of a row, which of its texts, and the tokens of that."""
+
+
 class NewAccounts(NamedTuple):
     """The accounts that were not read before."""
 
@@ -64,6 +67,8 @@ class NewAccounts(NamedTuple):
     """Whether these are the first: what was read before counts no longer."""
     is_complete: bool = True
     """Whether there are no more."""
+    counted: "tuple[CountedText, ...]" = ()
+    """What was counted now, to be kept with `keep_counted`."""
 
 
 class RunTokens(NamedTuple):
@@ -131,72 +136,43 @@ class AccountReader:
         self._conversations: dict[tuple[object, ...], KnownDefinitions] = {}
         self._ended = _NONE_ENDED
 
-    def read(self, connection: sqlite3.Connection, most: int = _ALL) -> NewAccounts:
-        """Return what was not read before, the oldest `most`; what was counted is kept.
-
-        Raises:
-            sqlite3.Error: The journal does not answer.
-        """
-        with _one_moment(connection):
-            if connection.execute(_ENDED, (self._ended.last,)).fetchone() != self._ended:
-                self._forget()  # runs were pruned, or one ended after others that began later
-            is_anew, before = self._ended == _NONE_ENDED, self._ended.last
-            rows = connection.execute(_RUNS, (before, DASHBOARD, most)).fetchall()
-            runs = [_Run(*row) for row in rows]
-            is_complete = len(runs) != most
-            ended = connection.execute(_ENDED, (_MAX_INT if is_complete else runs[-1].number,))
-            self._ended = _Ended(*ended.fetchone())
-            last = self._ended.last
-            keys = before, last, before + 1 << CALLS_BITS, last + 1 << CALLS_BITS
-            tokens = _Tokens(connection, connection.execute(_TOKENS, keys))
-            servers = _Servers(connection)
-            accounts = []
-            for run in runs:
-                known = self._conversations.setdefault(run.conversation, KnownDefinitions())
-                accounts.append(_account(connection, run, tokens, servers, known))
-        tokens.keep()
-        return NewAccounts(Accounts(all=tuple(accounts), cut=tokens.cut), is_anew, is_complete)
+    def read(self, connection: SqlTransaction, most: int = _MAX_INT) -> NewAccounts:
+        """Return what was not read before, the oldest `most`."""
+        if tuple(connection.execute(_ENDED, (self._ended.last,)).fetchone()) != self._ended:
+            self._forget()  # runs were pruned, or one ended after others that began later
+        is_anew, before = self._ended == _NONE_ENDED, self._ended.last
+        rows = connection.execute(_RUNS, (before, DASHBOARD, most)).fetchall()
+        runs = [_Run(*row) for row in rows]
+        is_complete = len(runs) != most
+        ended = connection.execute(_ENDED, (_MAX_INT if is_complete else runs[-1].number,))
+        self._ended = _Ended(*ended.fetchone())
+        last = self._ended.last
+        keys = before, last, before + 1 << CALLS_BITS, last + 1 << CALLS_BITS
+        tokens = _Tokens(connection, connection.execute(_TOKENS, keys))
+        servers = _Servers(connection)
+        accounts = []
+        for run in runs:
+            known = self._conversations.setdefault(run.conversation, KnownDefinitions())
+            accounts.append(_account(connection, run, tokens, servers, known))
+        found = Accounts(all=tuple(accounts), cut=tokens.cut)
+        return NewAccounts(found, is_anew, is_complete, tuple(tokens.fresh))
 
 
-def read_accounts(connection: sqlite3.Connection) -> Accounts:
-    """Return what the journal holds; what was counted is kept for the next time.
-
-    Raises:
-        sqlite3.Error: The journal does not answer.
-    """
-    return AccountReader().read(connection).accounts
-
-
-def run_tokens(connection: sqlite3.Connection, run_id: str) -> RunTokens | None:
-    """Return what a run came to; None of one that has not ended.
-
-    Raises:
-        sqlite3.Error: The journal does not answer.
-    """
-    with _one_moment(connection):
-        found = connection.execute(_ENDED_RUN, (run_id,)).fetchone()
-        if found is None:
-            return None
-        number: int = found[0]
-        calls = number << CALLS_BITS, number + 1 << CALLS_BITS
-        tokens = _Tokens(connection, connection.execute(_TOKENS_OF_RUN, (number, *calls)))
-        written, read = tokens.of_run(number)
-        keys = [key for key, _tool in connection.execute(_CALLS, calls)]
-        return RunTokens(written, read, sum(map(tokens.of_call, keys)))
-
-
-@contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """Have all that is read be of one moment: runs may be pruned meanwhile."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.rollback()
+def run_tokens(connection: SqlTransaction, run_id: str) -> RunTokens | None:
+    """Return what a run came to; None of one that has not ended."""
+    found = connection.execute(_ENDED_RUN, (run_id,)).fetchone()
+    if found is None:
+        return None
+    number: int = found[0]
+    calls = number << CALLS_BITS, number + 1 << CALLS_BITS
+    tokens = _Tokens(connection, connection.execute(_TOKENS_OF_RUN, (number, *calls)))
+    written, read = tokens.of_run(number)
+    keys = [key for key, _tool in connection.execute(_CALLS, calls).fetchall()]
+    return RunTokens(written, read, sum(map(tokens.of_call, keys)))
 
 
 def _account(
-    connection: sqlite3.Connection,
+    connection: SqlTransaction,
     run: _Run,
     tokens: "_Tokens",
     servers: "_Servers",
@@ -230,7 +206,7 @@ def _account(
 class _Servers:
     """The definitions that runs had, each listing counted once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SqlTransaction) -> None:
         self._texts: Mapping[str, str] = dict(connection.execute("SELECT id, text FROM listings"))
 
     def of(self, ids: str) -> Iterator[ServerDefinitions]:
@@ -248,13 +224,11 @@ class _Servers:
 class _Tokens:
     """The tokens of texts: as they were counted before, or counted now."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, rows: Iterable[tuple[int, str, int]]
-    ) -> None:
+    def __init__(self, connection: SqlTransaction, rows: Iterable[tuple[int, str, int]]) -> None:
         self.cut = 0
         self._connection = connection
         self._known = {(key, part): tokens for key, part, tokens in rows}
-        self._fresh: list[tuple[int, str, int]] = []
+        self.fresh: list[CountedText] = []
 
     def of_run(self, number: int) -> tuple[int, int]:
         """Return what the model wrote for a run, as code, and what it read."""
@@ -293,16 +267,7 @@ class _Tokens:
         if is_cut:
             self.cut += 1  # its whole may be counted at this moment
         else:
-            self._fresh.append((key, part, tokens))
+            self.fresh.append((key, part, tokens))
 
     def _row(self, statement: str, key: int) -> Any:
         return self._connection.execute(statement, (key,)).fetchone()
-
-    def keep(self) -> None:
-        """Keep what was counted now, unless somebody else holds the file."""
-        if self._fresh:
-            with suppress(sqlite3.OperationalError), self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany(
-                    "INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", self._fresh
-                )

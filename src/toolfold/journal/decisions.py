@@ -1,11 +1,11 @@
 """What was decided about the calls of a run, and what upstreams were shown: rows of the journal."""
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from toolfold.journal.runs import CALLS_BITS, Call, Run, state_of
+from toolfold.journal.runs import CALLS_BITS, Call, Run, number_of, state_of
+from toolfold.storage.tables import SqlTransaction
 
 DecidedAction = Literal["allow", "ask", "deny", "approved", "rejected", "expired"]
 """What a rule says of a call, and what became of a question."""
@@ -45,19 +45,6 @@ class RevealEvent:
     count: int
 
 
-def _insert(table: str, columns: int) -> str:
-    """Return a statement that takes the number of a run, and gives its row the run's next key."""
-    values = ", ".join(f"?{number}" for number in range(2, columns + 1))
-    return f"""
-        INSERT INTO {table} SELECT ifnull(max(id), ?1 << {CALLS_BITS}) + 1, {values} FROM {table}
-        WHERE id BETWEEN ?1 << {CALLS_BITS} AND (?1 + 1 << {CALLS_BITS}) - 1
-    """  # noqa: S608
-
-
-DECIDE: Final = _insert("decisions", 8)
-REVEAL: Final = _insert("reveals", 6)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedDecision:
     """A decision or a reveal, and when it was."""
@@ -66,12 +53,12 @@ class TimedDecision:
     at: float
 
 
-def happened(connection: sqlite3.Connection, run_id: str) -> list[TimedDecision]:
+def happened(connection: SqlTransaction, run_id: str) -> list[TimedDecision]:
     """Return what was decided and revealed in a run, in the order in which it was."""
-    found = connection.execute("SELECT number FROM beginnings WHERE id = ?", (run_id,)).fetchone()
-    if found is None:
+    number = number_of(connection, run_id)
+    if number is None:
         return []
-    first = found[0] << CALLS_BITS
+    first = number << CALLS_BITS
     keys = first, first | _MASK
     decided = [
         TimedDecision(

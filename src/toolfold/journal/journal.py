@@ -5,10 +5,9 @@ import asyncio
 import logging
 import os
 import secrets
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -18,10 +17,13 @@ import anyio.to_thread
 
 from toolfold.config.config import Config
 from toolfold.config.processes import is_alive, own_identity
-from toolfold.errors import NotFound, StoreError, count
-from toolfold.journal.decisions import DECIDE, DecisionEvent
+from toolfold.errors import NotFound, StoreDamaged, StoreError, count
+from toolfold.journal.audit.chain import signer_of
+from toolfold.journal.audit.writer import AuditWriter
+from toolfold.journal.decisions import DecisionEvent
 from toolfold.journal.observers import BegunRun, JournalObserver
 from toolfold.journal.replay import Recorded, read_recorded
+from toolfold.journal.retention import Retention, prune
 from toolfold.journal.rows import (
     Gap,
     LedgerWriter,
@@ -44,10 +46,11 @@ from toolfold.journal.runs import (
     find_following,
     find_latest,
     find_unfinished,
+    number_of,
 )
-from toolfold.journal.runsdb import open_for_writing, prune, read_journal
+from toolfold.journal.runsdb import SCHEMA, read_journal
 from toolfold.storage.files import try_lock
-from toolfold.storage.sqlite_file import is_damage
+from toolfold.storage.tables import LastingTables, SqlTransaction, open_tables
 
 _log = logging.getLogger(__name__)
 
@@ -60,20 +63,13 @@ _MOMENT_S: Final = 0.005
 _HOUR_S: Final = 3600.0
 _DAY_S: Final = 24 * _HOUR_S
 
-_BEGIN: Final = """
-    INSERT INTO beginnings (id, began_at, client, request, project, process, kind,
-        code, code_bytes, code_sha256, session, generation, resumes)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-
-_END_OF_GAP: Final = "INSERT INTO ends SELECT max(number), ?, ?, ?, ?, ? FROM beginnings"
-
 
 class Journal:
     """Writes runs and calls, each row once; only pruning ever touches it again.
 
-    One per process; several processes may use one file. A row that was written survives `kill -9`
-    of the process. When the power fails, the rows of the last moments may be gone.
+    One per process; several processes may use one file, or one database. A row that was written
+    survives `kill -9` of the process. When the power fails, the rows of the last moments may be
+    gone from a file.
 
     Trouble with the file never raises. It is logged, and `JournaledCall.send` tells of it; what was
     lost is written down as a gap as soon as anything can be.
@@ -87,14 +83,18 @@ class Journal:
         max_bytes: int,
         code_bytes: int,
         clock: Callable[[], float] = time.time,
+        database_url: str = "",
     ) -> None:
+        """`path` is that of the file; beside it are the key and the head, wherever rows are."""
         self._path = path
+        self._database_url = database_url
         self._days = days
         self._max_bytes = max_bytes
         self._code_bytes = code_bytes
         self._clock = clock
-        self._rows = RowWriter(path, clock=clock, gap_rows=self._gap_rows)
-        self._ledger_writer = LedgerWriter(path)
+        self._tables = open_tables(path, SCHEMA, database_url, stays_open=True)
+        self._rows = RowWriter(self._tables, path, clock=clock, gap_rows=self._gap_rows)
+        self._ledger_writer = LedgerWriter(self._tables)
         self._soon: Callable[[Callable[[], None]], object] = lambda write: write()
         self._active: dict[str, JournaledRun] = {}
         self.observers: list[JournalObserver] = []
@@ -159,15 +159,19 @@ class Journal:
             StoreError: The file does not answer.
         """
         now = self._clock()
-        oldest, spared = now - self._days * _DAY_S, now - _HOUR_S
-        opened = open_for_writing(self._path)
+        kept = Retention(now - self._days * _DAY_S, now - _HOUR_S, self._max_bytes)
+        tables = self._separate_tables()
         try:
-            with closing(opened.connection) as connection:
-                prune(connection, oldest=oldest, spared=spared, max_bytes=self._max_bytes)
-        except sqlite3.Error as error:
-            if is_damage(error):  # the next run finds that another file is in its place
-                open_for_writing(self._path, damaged=opened.identity).connection.close()
-            raise StoreError(f"{self._path}: {error}") from error
+            prune(tables, signer_of(self._path), kept)
+        except StoreDamaged:
+            tables.read(lambda _: None)  # the next run finds that another file is in its place
+            raise
+        finally:
+            tables.close()
+
+    def _separate_tables(self) -> LastingTables:
+        """Return the tables for who must not keep runs from being written."""
+        return open_tables(self._path, SCHEMA, self._database_url, stays_open=True)
 
     def begin(
         self,
@@ -186,10 +190,9 @@ class Journal:
         run_id = run_id or self.new_id()
         asked = map(name_kept, (origin.client, origin.request, origin.project))
         kept = text_kept(code, self._code_bytes)
-        row = (run_id, now, *asked, own_identity(), kind, *kept, *start)
-        self._rows.follow()
+        row = (run_id, now, *asked, own_identity(), *kept, kind, *start)
         place = RunLocation()
-        self._rows.hold(Row(place, _BEGIN, row))
+        self._rows.hold(Row(place, "begin", row))
         if kept[2] is not None and kind in WRITTEN:
             self._ledger_writer.count(place, own_number, "written", code_text(code))
         writer = RunWriter(place, self._rows, self._ledger_writer)
@@ -211,12 +214,11 @@ class Journal:
         """Write what waits for other rows."""
         self._rows.flush()
 
-    def _gap_rows(self, gap: Gap, now: float) -> list[tuple[str, tuple[object, ...]]]:
-        """Return the rows of a run that stands for what could not be written."""
+    def _gap_rows(self, gap: Gap, now: float) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        """Return the first and the last row of a run for what could not be written."""
         said = f"# {count(gap.rows, 'row')} of the journal could not be written: {gap.reason}."
-        begin = (self.new_id(), gap.since, "", "", "", own_identity(), "gap", *text_kept(said))
-        end = (now, None, *text_kept(""))
-        return [(_BEGIN, (*begin, *ANYWHERE)), (_END_OF_GAP, end)]
+        begin = self.new_id(), gap.since, "", "", "", own_identity(), *text_kept(said), "gap"
+        return (*begin, *ANYWHERE), (now, None, *text_kept(""))
 
     @property
     def is_held_up(self) -> bool:
@@ -279,17 +281,19 @@ class Journal:
             NotFound: There is no such run.
             StoreError: It is not written.
         """
-        opened = open_for_writing(self._path)
+        signer, row = signer_of(self._path), decision_row(decided, self._clock())
+
+        def work(transaction: SqlTransaction) -> None:
+            number = number_of(transaction, run_id)
+            if number is None:
+                raise NotFound(f"No run has the id {run_id!r}. `toolfold runs` lists them.")
+            AuditWriter(transaction, signer).add_next("decision", number, row)
+
+        tables = self._separate_tables()
         try:
-            with closing(opened.connection) as connection:
-                number = connection.execute(
-                    "SELECT number FROM beginnings WHERE id = ?", (run_id,)
-                ).fetchone()
-                if number is None:
-                    raise NotFound(f"No run has the id {run_id!r}. `toolfold runs` lists them.")
-                connection.execute(DECIDE, (*number, *decision_row(decided, self._clock())))
-        except sqlite3.Error as error:
-            raise StoreError(f"The journal {self._path} cannot be written: {error}") from error
+            tables.write(work)
+        finally:
+            tables.close()
 
     def latest(self, client: str, request: str) -> Run | None:
         """Return the newest run of that origin with its calls, whether it ended or not.
@@ -298,12 +302,8 @@ class Journal:
             StoreError: The file does not answer.
         """
         self._rows.flush()
-        if self._rows.opened is None:
-            raise StoreError(f"The journal {self._path} is not open.")
-        try:
-            return find_latest(self._rows.opened.connection, name_kept(client), name_kept(request))
-        except sqlite3.Error as error:
-            raise StoreError(f"The journal {self._path} cannot be read: {error}") from error
+        names = name_kept(client), name_kept(request)
+        return self._tables.read(lambda transaction: find_latest(transaction, *names))
 
     def interrupted(self, client: str, most: int) -> list[Run]:
         """Return the newest runs of a client that ended with their process, newest first.
@@ -312,7 +312,9 @@ class Journal:
             StoreError: The file does not answer.
         """
         found = read_journal(
-            self._path, lambda connection: find_unfinished(connection, name_kept(client), most)
+            self._path,
+            lambda transaction: find_unfinished(transaction, name_kept(client), most),
+            self._database_url,
         )
         return [run for run in found or () if not self.is_under_way(run)]
 
@@ -334,9 +336,11 @@ class Journal:
         """
         return self._read(run_id, find)
 
-    def _read(self, run_id: str, read: Callable[[sqlite3.Connection, str], _Read]) -> _Read:
+    def _read(self, run_id: str, read: Callable[[SqlTransaction, str], _Read]) -> _Read:
         self._rows.flush()
-        found = read_journal(self._path, lambda connection: read(connection, run_id))
+        found = read_journal(
+            self._path, lambda transaction: read(transaction, run_id), self._database_url
+        )
         if found is None:
             raise NotFound(f"No run has an id that begins with {run_id!r}: there is no journal.")
         return found

@@ -1,8 +1,8 @@
 """What the journal knows, for doors: runs, accounts, the audit log; nothing of the database."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -12,32 +12,26 @@ from toolfold.journal import runs, runsdb
 from toolfold.journal.accounts import (
     AccountReader,
     Accounts,
+    CountedText,
     NewAccounts,
     RunTokens,
-    read_accounts,
     run_tokens,
 )
-from toolfold.journal.audit.chain import (
-    AUDITED,
-)
-from toolfold.journal.audit.verify import (
-    AuditEntry,
-    entries,
-    read_anchor,
-    row_reader,
-    snapshot,
-)
+from toolfold.journal.audit.chain import AUDITED, HASH_BYTES
+from toolfold.journal.audit.verify import AuditEntry, entries, read_anchor, row_reader
 from toolfold.journal.decisions import TimedDecision, happened
 from toolfold.journal.replay import attempts
+from toolfold.journal.rows import KEEP_TOKENS
 from toolfold.journal.runs import ANY_RUN, Run, RunFilter
+from toolfold.storage.tables import SqlTransaction, open_tables
 
 FORMAT: Final = "toolfold-audit-1"
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_BEFORE: Final = "SELECT seq, substr(link, 33) FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT 1"
+_BEFORE: Final = "SELECT seq, link FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT 1"
 
 
-def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str]:
+def lines(connection: SqlTransaction, *, since: float = 0.0) -> Iterator[str]:
     """Yield the log from the first entry on that is not older than `since`, in a snapshot.
 
     Raises:
@@ -47,7 +41,8 @@ def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str
     if anchor is None:
         raise StoreError("The anchor of the audit log is missing. See `toolfold runs verify`.")
     first = _first(connection, since)
-    seq, chain = connection.execute(_BEFORE, (first,)).fetchone() or (anchor.seq, anchor.chain)
+    before = connection.execute(_BEFORE, (first,)).fetchone()
+    seq, chain = (before[0], before[1][HASH_BYTES:]) if before else (anchor.seq, anchor.chain)
     yield _encode(
         {
             "format": FORMAT,
@@ -56,7 +51,7 @@ def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str
             "pruned_below": anchor.below,
         }
     )
-    run_ids = dict(connection.execute("SELECT number, id FROM beginnings"))
+    run_ids = dict(connection.execute("SELECT number, id FROM beginnings").fetchall())
     row_of = row_reader(connection)
     for entry in entries(connection, first=first):
         if not entry.is_sound:
@@ -64,11 +59,11 @@ def lines(connection: sqlite3.Connection, *, since: float = 0.0) -> Iterator[str
         yield _encode(_entry(entry, row_of(entry), run_ids.get(entry.number)))
 
 
-def _first(connection: sqlite3.Connection, since: float) -> int:
+def _first(connection: SqlTransaction, since: float) -> int:
     """Return the first entry that is to be there; entries behind it stay together."""
     found = connection.execute(
-        "SELECT ifnull((SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1),"
-        " (SELECT ifnull(max(seq), 0) + 1 FROM audit))",
+        "SELECT coalesce((SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1),"
+        " (SELECT coalesce(max(seq), 0) + 1 FROM audit))",
         (since,),
     ).fetchone()
     return int(found[0])
@@ -105,11 +100,13 @@ NEWEST_CALLS: Final = 20_000
 
 _CALLS: Final = "SELECT tool, outcome, duration_s, started_at FROM calls ORDER BY id DESC LIMIT ?"
 _RULES: Final = """
-    SELECT rule, count(*) FROM (SELECT rule FROM decisions ORDER BY id DESC LIMIT ?) GROUP BY rule
+    SELECT rule, count(*)
+    FROM (SELECT rule FROM decisions ORDER BY id DESC LIMIT ?) AS newest GROUP BY rule
 """
 _VERSION: Final = """
     SELECT (SELECT max(seq) FROM audit),
-        (SELECT total(done) FROM (SELECT done FROM progress ORDER BY number DESC LIMIT 100))
+        (SELECT sum(done) FROM
+            (SELECT done FROM progress ORDER BY number DESC LIMIT 100) AS newest)
 """
 """Every row of a run has its entry in the audit log, except progress, which changes."""
 
@@ -126,7 +123,7 @@ class ToolStatistics:
 
 
 def tool_statistics(
-    connection: sqlite3.Connection, limit: int = NEWEST_CALLS
+    connection: SqlTransaction, limit: int = NEWEST_CALLS
 ) -> dict[str, ToolStatistics]:
     """Return the statistics of each tool among the newest `limit` calls, by its path."""
     durations: dict[str, list[float]] = {}
@@ -154,15 +151,14 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
-def journal_version(connection: sqlite3.Connection) -> tuple[object, ...]:
+def journal_version(connection: SqlTransaction) -> tuple[object, ...]:
     """Return a value that changes when a run begins, ends, calls or reports its progress."""
-    version: tuple[object, ...] = connection.execute(_VERSION).fetchone()
-    return version
+    return tuple(connection.execute(_VERSION).fetchone())
 
 
-def rule_counts(connection: sqlite3.Connection, limit: int = NEWEST_CALLS) -> dict[str, int]:
+def rule_counts(connection: SqlTransaction, limit: int = NEWEST_CALLS) -> dict[str, int]:
     """Return how often each rule decided among the newest `limit` decisions."""
-    return dict(connection.execute(_RULES, (limit,)))
+    return dict(connection.execute(_RULES, (limit,)).fetchall())
 
 
 _T = TypeVar("_T")
@@ -217,11 +213,13 @@ class JournalReader(Protocol):
         """Yield the audit log as lines of JSON, as it is at one moment."""
 
 
-class SqliteJournalReader:
-    """Implements `JournalReader` over an open file."""
+class SqlJournalReader:
+    """Implements `JournalReader` at one moment."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: SqlTransaction) -> None:
         self._connection = connection
+        self.counted: list[CountedText] = []
+        """What was counted for the ledger, to be kept for the next time."""
 
     def newest(self, limit: int, wanted: RunFilter = ANY_RUN) -> list[Run]:
         """See `JournalReader`."""
@@ -242,11 +240,15 @@ class SqliteJournalReader:
 
     def accounts(self) -> Accounts:
         """See `JournalReader`."""
-        return read_accounts(self._connection)
+        return self._counting(AccountReader().read(self._connection)).accounts
 
     def new_accounts(self, reader: AccountReader, most: int) -> NewAccounts:
         """See `JournalReader`."""
-        return reader.read(self._connection, most)
+        return self._counting(reader.read(self._connection, most))
+
+    def _counting(self, found: NewAccounts) -> NewAccounts:
+        self.counted += found.counted
+        return found
 
     def tokens(self, run_id: str) -> RunTokens | None:
         """See `JournalReader`."""
@@ -266,14 +268,37 @@ class SqliteJournalReader:
 
     def audit_lines(self, *, since: float = 0.0) -> Iterator[str]:
         """See `JournalReader`."""
-        with snapshot(self._connection):
-            yield from lines(self._connection, since=since)
+        self._connection.take_any_text()
+        yield from lines(self._connection, since=since)
 
 
-def read_journal(path: Path, read: Callable[[JournalReader], _T]) -> _T | None:
-    """Ask the journal as it is; None if there is none.
+def read_journal(
+    path: Path, read: Callable[[JournalReader], _T], database_url: str = ""
+) -> _T | None:
+    """Ask the journal as it is at one moment; None if there is none.
 
     Raises:
-        StoreError: The file does not answer.
+        StoreError: It does not answer.
     """
-    return runsdb.read_journal(path, lambda connection: read(SqliteJournalReader(connection)))
+    counted: list[CountedText] = []
+
+    def work(transaction: SqlTransaction) -> _T:
+        reader = SqlJournalReader(transaction)
+        try:
+            return read(reader)
+        finally:
+            counted.extend(reader.counted)
+
+    found = runsdb.read_journal(path, work, database_url)
+    if counted:
+        keep_counted(path, counted, database_url)
+    return found
+
+
+def keep_counted(path: Path, counted: Sequence[CountedText], database_url: str = "") -> None:
+    """Keep what was counted, unless another process holds the journal: it is counted again then."""
+    tables = open_tables(path, runsdb.SCHEMA, database_url, stays_open=True)
+    tables.be_patient(0)
+    with suppress(StoreError):
+        tables.write(lambda transaction: transaction.executemany(KEEP_TOKENS, counted))
+    tables.close()

@@ -6,7 +6,6 @@ that nothing is done twice; the first that is not written down is made.
 
 import hashlib
 import json
-import sqlite3
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +13,9 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from toolfold.errors import NotFound, RunError, ToolFailed, UpstreamError, UpstreamTimedOut
-from toolfold.journal.runs import CALLS_BITS, RESUMABLE, Call, Run, find
+from toolfold.journal.runs import CALLS_BITS, RESUMABLE, Call, Run, find, number_of
 from toolfold.jsontypes import Json, JsonObject
+from toolfold.storage.tables import SqlTransaction
 
 _TUPLE: Final = "$tuple"
 
@@ -103,7 +103,7 @@ class Recorded:
     readings: list[float] = field(default_factory=list)
 
 
-def read_recorded(connection: sqlite3.Connection, run_id: str) -> Recorded:
+def read_recorded(connection: SqlTransaction, run_id: str) -> Recorded:
     """Return what is written of a run that did not come to its own end.
 
     Raises:
@@ -133,7 +133,7 @@ def _ended_text(last: Run) -> str:
     return f"The run {last.id} has ended"
 
 
-def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
+def attempts(connection: SqlTransaction, run_id: str) -> list[Run]:
     """Return the runs that it took so far, the first one first.
 
     Raises:
@@ -149,18 +149,14 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> list[Run]:
     return found
 
 
-def _add(recorded: Recorded, connection: sqlite3.Connection, attempt: Run) -> None:
+def _add(recorded: Recorded, connection: SqlTransaction, attempt: Run) -> None:
     def rows(table: str, columns: str) -> Iterator[Any]:
-        statement = f"""
-            SELECT id, {columns} FROM {table} WHERE id BETWEEN ?1 << {CALLS_BITS}
-                AND (?1 + 1 << {CALLS_BITS}) - 1 ORDER BY id
-        """  # noqa: S608
-        for key, *values in connection.execute(statement, (number,)):
+        statement = f"SELECT id, {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
+        for key, *values in connection.execute(statement, keys).fetchall():
             yield key & ((1 << CALLS_BITS) - 1), *values
 
-    number = connection.execute(
-        "SELECT number FROM beginnings WHERE id = ?", (attempt.id,)
-    ).fetchone()[0]
+    number = number_of(connection, attempt.id) or 0
+    keys = number << CALLS_BITS, (number + 1 << CALLS_BITS) - 1
     hashes = {each: dict(rows(each, "arguments_sha256")) for each in ("intents", "calls")}
     intents = [UncertainCall(*row) for row in rows("intents", "tool, arguments")]
     known = hashes["intents"] | hashes["calls"]

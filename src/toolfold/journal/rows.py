@@ -1,26 +1,33 @@
-"""Write rows to the journal's file, and later what the ledger needs. Trouble is never raised."""
+"""Write rows to the journal, and later what the ledger needs. Trouble is never raised."""
 
 import json
 import logging
-import sqlite3
+import struct
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from toolfold.catalog.tool import DefinitionText
-from toolfold.errors import StoreError
-from toolfold.journal.audit.chain import Signer, advance, signer_of
-from toolfold.journal.runsdb import open_for_writing
+from toolfold.errors import StoreBusy, StoreDamaged, StoreError
+from toolfold.journal.audit.chain import (
+    EntryKind,
+    Head,
+    Signer,
+    advance,
+    is_in,
+    last_entry,
+    signer_of,
+)
+from toolfold.journal.audit.writer import AuditWriter
+from toolfold.journal.runsdb import settle
 from toolfold.storage.files import PATIENCE_S
-from toolfold.storage.sqlite_file import Opened, identity_of, is_busy, is_damage, set_patience
+from toolfold.storage.tables import LastingTables, SqlTransaction
 
 _log = logging.getLogger(__name__)
-
-END: Final = "INSERT INTO ends VALUES (?, ?, ?, ?, ?, ?)"
 
 _MINUTE_S: Final = 60.0
 _GAP_S: Final = 5.0  # a disk that is nearly full takes one row and not the next
@@ -28,13 +35,19 @@ _SHORT_PATIENCE_S: Final = 0.1  # every run of the process waits meanwhile
 _LAST_PATIENCE_S: Final = 1.0
 _MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 _ROW_BYTES: Final = 200
+_UNWRITABLE: Final = (StoreError, OSError, ValueError, LookupError, ArithmeticError, struct.error)
+"""What is raised of values that no database takes, and by databases that take none."""
+
+RowKind = EntryKind | Literal["plain", "settled"]
+"""What a row is: one with an entry in the audit log, one without, or that others are needed no
+more."""
 
 
 @dataclass(slots=True)
 class RunLocation:
     """Where a run is written down: in which file, and under which number. Nowhere until it is."""
 
-    opened: Opened | None = None
+    file: object = None
     number: int = 0
 
 
@@ -42,21 +55,17 @@ class Row(NamedTuple):
     """One row of a run. Its key depends on the number that the first row of the run gets."""
 
     place: RunLocation
-    statement: str
-    values: tuple[object, ...]
+    kind: RowKind
+    values: tuple[Any, ...]
     key: Callable[[int], int] | None = None
     """From the number of the run; None for the first row, which brings that about."""
-    is_end: bool = False
-    """Whether it ends the run, so that the head of the audit log moves on."""
+    statement: str = ""
+    """Of a plain one."""
 
     @property
     def size(self) -> int:
         """About how much memory it holds."""
         return _ROW_BYTES + sum([len(value) for value in self.values if type(value) is str])
-
-    def parameters(self) -> tuple[object, ...]:
-        """Return what is written."""
-        return self.values if self.key is None else (self.key(self.place.number), *self.values)
 
 
 class Gap(NamedTuple):
@@ -68,22 +77,28 @@ class Gap(NamedTuple):
 
 
 class RowWriter:
-    """Holds the file open, and another in its place when it is damaged or gone.
+    """Writes to tables that stay open, and to others in their place when they are gone.
 
-    Rows wait in memory while somebody else holds the file. Those that are lost are counted, and the
-    count is logged at most once a minute.
+    Rows wait in memory while another process holds the tables. Those that are lost are counted, and
+    the count is logged at most once a minute.
     """
 
     def __init__(
         self,
+        tables: LastingTables,
         path: Path,
         *,
         clock: Callable[[], float],
-        gap_rows: Callable[["Gap", float], list[tuple[str, tuple[object, ...]]]],
+        gap_rows: Callable[["Gap", float], tuple[tuple[Any, ...], tuple[Any, ...]]],
     ) -> None:
+        """`path` is that of the journal, beside which its key and its head are."""
         self._gap_rows = gap_rows
-        self.opened: Opened | None = None
+        self._tables = tables
         self._signer: Signer | None = None
+        self._signed: object = None
+        self._last: Head | None = None
+        """The last entry, as far as this process knows."""
+        self._head: Head | None = None
         self._path = path
         self._clock = clock
         self._waiting: deque[Row] = deque()
@@ -93,45 +108,36 @@ class RowWriter:
         self._complained_at = float("-inf")
         self._is_doubted = False
         self._is_behind = False
-        self._has_ended = False
         self._gap: Gap | None = None
         self._gap_at = float("-inf")
 
-    def open(self, *, damaged: Opened | None = None, patience_s: float = PATIENCE_S) -> None:
-        """Open the file; one known to be `damaged` is set aside."""
+    def open(self) -> None:
+        """Open the tables; what is damaged is set aside."""
+        self._tables.be_patient(PATIENCE_S)
         try:
-            self.opened = open_for_writing(
-                self._path, damaged=damaged and damaged.identity, patience_s=patience_s
-            )
+            self._tables.read(lambda _: None)
         except StoreError as error:
-            self._complain(str(error))
+            self._complain(_reason(error))
         else:
-            self._wait_for_others(self.opened, seconds=_SHORT_PATIENCE_S)
-            self._signer, self._is_doubted = None, False
-            self._seal(self.opened)
+            self._seal()
+        self._be_patient()
 
     def close(self) -> None:
-        """Write what waits, close the file, and say what was not said yet."""
-        if self._waiting and self.opened is not None:
-            set_patience(self.opened.connection, _LAST_PATIENCE_S)
+        """Write what waits, close the tables, and say what was not said yet."""
+        if self._waiting and self._tables.file is not None:
+            self._tables.be_patient(_LAST_PATIENCE_S)
             self.flush()
         if self._gap is not None:
             self._gap_at = float("-inf")
             self._close_gap(self._gap)
-        if self.opened is not None:
-            self._seal(self.opened)
-        self._let_go()
+        if self._tables.file is not None:
+            self._seal()
+        self._tables.close()
         self._missing += len(self._waiting)
         self._waiting.clear()
         if self._missing:
             _log.warning("The journal %s misses %d more rows.", self._path, self._missing)
             self._missing = 0
-
-    def follow(self) -> None:
-        """Open what is at the path now, if that is not the file that is open."""
-        if self.opened is None or identity_of(self._path) != self.opened.identity:
-            self._let_go()
-            self.open(patience_s=_SHORT_PATIENCE_S)
 
     def hold(self, row: Row) -> None:
         """Have a row written together with the next one."""
@@ -145,21 +151,104 @@ class RowWriter:
         self._waiting_bytes += size
 
     def flush(self) -> bool:
-        """Write the rows that wait, several of them in one go; tell whether all are written now."""
-        opened, lost = self.opened, self._lost
-        is_one = len(self._waiting) > 1 and opened is not None and _begins(opened.connection)
-        while self._waiting and self._is_settled(self._waiting[0]):
-            row = self._waiting.popleft()
-            self._waiting_bytes = self._waiting_bytes - row.size if self._waiting else 0
-        if is_one and opened is not None and opened is self.opened:
-            self._commit(opened)
-        if self._has_ended and self.opened is not None:
-            self._has_ended = False
-            self._seal(self.opened)  # never before what it is about is there for good
+        """Write the rows that wait, all in one go; tell whether all are written now."""
+        lost = self._lost
+        if self._waiting:
+            self._write_waiting()
         is_whole = self._lost == lost and not self._waiting
         if is_whole and self._gap is not None:
             self._close_gap(self._gap)
         return is_whole
+
+    def _write_waiting(self) -> None:
+        try:
+            self._write(tuple(self._waiting))
+        except StoreBusy as error:
+            self._have_others_go_first(error)
+        except _UNWRITABLE as error:
+            if len(self._waiting) > 1 or isinstance(error, StoreDamaged):
+                self._write_each()
+            else:
+                self._give_up(error)
+
+    def _write_each(self) -> None:
+        """Write what can be written by itself: into another file, where one was damaged."""
+        while self._waiting:
+            try:
+                self._write((self._waiting[0],))
+            except StoreBusy as error:
+                self._have_others_go_first(error)
+                return
+            except _UNWRITABLE as error:
+                self._give_up(error)
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        """Write rows, or none of them."""
+        known, self._last = self._last, None
+        try:
+            foreign, last = self._tables.append(lambda each: self._append(each, rows, known))
+        except _UNWRITABLE as error:
+            if known is None or isinstance(error, StoreBusy):
+                raise
+            # Another process has written since, perhaps.
+            foreign, last = self._tables.append(lambda each: self._append(each, rows, None))
+        self._last = None if self._tables.is_shared else last
+        self._taken(rows)
+        for _ in range(foreign):
+            self._miss("the run began when there was no such file")
+        if not self._is_patient:
+            self._be_patient()
+        for row in rows:
+            if row.kind == "end":
+                self._seal()  # never before what it is about is there for good
+                break
+
+    def _append(
+        self, transaction: SqlTransaction, rows: Iterable[Row], last: Head | None
+    ) -> tuple[int, Head | None]:
+        """Add rows; return how many are of runs that another file has, and the last entry."""
+        file, foreign = self._tables.file, 0
+        last = last if file is self._signed else None
+        audit = AuditWriter(transaction, self._signer_for(file), last)
+        for row in rows:
+            place = row.place
+            if row.key is None:
+                place.file, place.number = None, audit.begin(row.values)
+                place.file = file
+            elif place.file is file:
+                _add(transaction, audit, row, row.key(place.number))
+            else:
+                foreign += 1
+        return foreign, audit.last
+
+    def _signer_for(self, file: object) -> Signer:
+        if self._signer is None or self._signed is not file:
+            self._signer, self._signed = signer_of(self._path), file
+            self._last = self._head = None
+        return self._signer
+
+    def _taken(self, rows: Sequence[Row]) -> None:
+        if len(rows) == len(self._waiting):
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            return
+        for row in rows:
+            self._waiting.popleft()
+            self._waiting_bytes -= row.size
+
+    def _give_up(self, error: Exception) -> None:
+        self._taken((self._waiting[0],))
+        self._miss(_reason(error))
+
+    def _have_others_go_first(self, error: StoreBusy) -> None:
+        # Waiting stops every run of the process: once is enough, until a row succeeds.
+        self._is_patient = False
+        self._tables.be_patient(0)
+        self._complain(f"{_reason(error)}, and {len(self._waiting)} wait for it")
+
+    def _be_patient(self) -> None:
+        self._is_patient = True
+        self._tables.be_patient(_SHORT_PATIENCE_S)
 
     @property
     def _lost(self) -> int:
@@ -167,7 +256,7 @@ class RowWriter:
 
     @property
     def is_held_up(self) -> bool:
-        """Whether rows wait for somebody else who has the file."""
+        """Whether rows wait for another process that has the tables."""
         return bool(self._waiting)
 
     @property
@@ -177,89 +266,45 @@ class RowWriter:
 
     def _close_gap(self, gap: Gap) -> None:
         """Write down what is missing, as a run of its own, which is signed like any other."""
-        opened, now = self.opened, self._clock()
-        if opened is None or now - self._gap_at < _GAP_S:
+        now = self._clock()
+        if self._tables.file is None or now - self._gap_at < _GAP_S:
             return
-        try:
-            opened.connection.execute("BEGIN IMMEDIATE")
-            for statement, values in self._gap_rows(gap, now):
-                opened.connection.execute(statement, values)
-            opened.connection.execute("COMMIT")
-        except sqlite3.Error:
-            with suppress(sqlite3.Error):
-                opened.connection.execute("ROLLBACK")
-        else:
-            self._gap, self._gap_at = None, now
-            self._seal(opened)
 
-    def _commit(self, opened: Opened) -> None:
-        try:
-            opened.connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._miss(str(error))
-            with suppress(sqlite3.Error):
-                opened.connection.execute("ROLLBACK")
+        def work(transaction: SqlTransaction) -> None:
+            audit = AuditWriter(transaction, self._signer_for(self._tables.file))
+            begin, end = self._gap_rows(gap, now)
+            self._last = None
+            audit.add("end", (audit.begin(begin), *end))
+
+        with suppress(*_UNWRITABLE):
+            self._tables.write(work)
+            self._gap, self._gap_at = None, now
+            self._seal()
 
     def catch_up(self) -> None:
         """Write the rows that wait, and move the head on if another process was about to."""
         self.flush()
         if self._gap is not None and not self._waiting:
             self._close_gap(self._gap)
-        if self._is_behind and self.opened is not None:
-            self._seal(self.opened)
+        if self._is_behind:
+            self._seal()
 
-    def _is_settled(self, row: Row, *, is_second_try: bool = False) -> bool:
-        """Write a row, or find that it is lost; False if it has to wait.
-
-        The keys of a file mean nothing in another, so only the first row of a run goes into any.
-        """
-        opened = self.opened
-        if opened is None or (row.key is not None and row.place.opened is not opened):
-            self._miss("the run began when there was no such file")
-            return True
-        try:
-            number = opened.connection.execute(row.statement, row.parameters()).lastrowid
-        except sqlite3.Error as error:
-            return self._is_lost(row, opened, error, is_second_try=is_second_try)
-        if row.key is None:
-            row.place.opened, row.place.number = opened, number or 0
-        if not self._is_patient:
-            self._wait_for_others(opened, seconds=_SHORT_PATIENCE_S)
-        self._has_ended = self._has_ended or row.is_end
-        return True
-
-    def _seal(self, opened: Opened) -> None:
+    def _seal(self) -> None:
         """Move the head of the audit log on to where the log ends."""
-        if identity_of(self._path) != opened.identity:  # then the head is of another file
-            return
+
         try:
-            self._signer = self._signer or signer_of(self._path)
-            advance(self._path, opened.connection, self._signer)
+            last = self._last or self._tables.read(last_entry)
+            signer = self._signer_for(self._tables.file)
+            self._head = advance(self._path, signer, last, self._is_logged)
             self._is_behind = False
-        except TimeoutError:
+        except (TimeoutError, StoreBusy):
             self._is_behind = True
-        except (StoreError, OSError, sqlite3.Error) as error:
-            self._doubt(str(error))
+        except (StoreError, OSError) as error:
+            self._doubt(_reason(error))
 
-    def _is_lost(
-        self, row: Row, opened: Opened, error: sqlite3.Error, *, is_second_try: bool
-    ) -> bool:
-        if is_busy(error):
-            # Waiting stops every run of the process: once is enough, until a row succeeds.
-            self._wait_for_others(opened, seconds=0)
-            self._complain(f"{error}, and {len(self._waiting)} wait for it")
-            return False
-        if is_damage(error):
-            self._let_go()
-            self.open(damaged=opened, patience_s=_SHORT_PATIENCE_S)
-            if row.key is None and not is_second_try:
-                return self._is_settled(row, is_second_try=True)
-        self._miss(str(error))
-        return True
-
-    def _wait_for_others(self, opened: Opened, *, seconds: float) -> None:
-        self._is_patient = seconds > 0
-        set_patience(opened.connection, seconds)
+    def _is_logged(self, head: Head) -> bool:
+        """Whether the log holds the entry that the head is at, as it did when that was moved."""
+        return head == self._head or self._tables.read(lambda each: is_in(each, head))
 
     def _miss(self, reason: str) -> None:
         self._missing += 1
@@ -283,19 +328,24 @@ class RowWriter:
             _log.warning(message, self._path, reason)
         self._is_doubted = True
 
-    def _let_go(self) -> None:
-        if self.opened is not None:
-            self.opened.connection.close()
-            self.opened = None
+
+def _add(transaction: SqlTransaction, audit: AuditWriter, row: Row, key: int) -> None:
+    match row.kind:
+        case "plain":
+            transaction.execute(row.statement, (key, *row.values))
+        case "settled":
+            settle(transaction, key)
+        case "decision" | "reveal":
+            audit.add_next(row.kind, key, row.values)
+        case kind:
+            audit.add(kind, (key, *row.values))
 
 
-def _begins(connection: sqlite3.Connection) -> bool:
-    """Begin a transaction, unless others hold the file: then each row is tried by itself."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.Error:
-        return False
-    return True
+def _reason(error: Exception) -> str:
+    """Return what a database has said, without where that is."""
+    cause = error.__cause__
+    is_theirs = cause is not None and not isinstance(cause, StoreError)
+    return str(cause if is_theirs and isinstance(error, StoreError) else error)
 
 
 def own_number(number: int) -> int:
@@ -304,6 +354,13 @@ def own_number(number: int) -> int:
 
 
 _MAX_WAITING_CHARS: Final = 16 * 1024 * 1024
+
+
+KEEP_TOKENS: Final = "INSERT INTO tokens (id, part, tokens) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_LISTING: Final = "INSERT INTO listings (id, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_OFFER: Final = (
+    "INSERT INTO offers (number, listings, shown) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+)
 
 
 class OfferedTools(Protocol):
@@ -337,8 +394,8 @@ class LedgerWriter:
     Losing that loses tokens that were saved, never a run: trouble is logged, and forgotten.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, tables: LastingTables) -> None:
+        self._tables = tables
         self._waiting: deque[_Long | _Offered] = deque()
         self._settling = Lock()
 
@@ -364,36 +421,38 @@ class LedgerWriter:
             if not waiting:
                 return
             try:
-                _write(self._path, waiting)
-            except (StoreError, sqlite3.Error) as error:
-                _log.warning("The ledger in %s misses something: %s", self._path, error)
+                _write(self._tables, waiting)
+            except StoreError as error:
+                _log.warning("The ledger misses something: %s", error)
             except Exception:  # noqa: BLE001  # the journal goes on whatever is in a text
-                _log.exception("The ledger in %s misses something.", self._path)
+                _log.exception("The ledger misses something.")
 
 
-def _write(path: Path, waiting: Iterable[_Long | _Offered]) -> None:
-    opened = open_for_writing(path)
-    with closing(opened.connection) as connection:
-        # Keys mean nothing in another file, which may have taken the place of the first.
-        here = [
-            each
-            for each in waiting
-            if each.place.opened and each.place.opened.identity == opened.identity
-        ]
-        counts = [_counted(each) for each in here if isinstance(each, _Long)]
-        known = {row[0] for row in connection.execute("SELECT id FROM listings")}
-        offers = [each for each in here if isinstance(each, _Offered)]
-        listings = {
-            listing.id: listing.text
-            for each in offers
-            for listing in (*each.offer.listings, *filter(None, [each.shown]))
-            if listing.id not in known
-        }
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", counts)
-        connection.executemany("INSERT OR IGNORE INTO listings VALUES (?, ?)", listings.items())
-        connection.executemany("INSERT OR IGNORE INTO offers VALUES (?, ?, ?)", map(_row, offers))
-        connection.execute("COMMIT")
+def _write(tables: LastingTables, waiting: Iterable[_Long | _Offered]) -> None:
+    # Keys mean nothing in another file, which may have taken the place of the first.
+    here = [each for each in waiting if each.place.file is not None]
+    counts = {id(each): _counted(each) for each in here if isinstance(each, _Long)}
+
+    def work(transaction: SqlTransaction) -> None:
+        ours = [each for each in here if each.place.file is tables.file]
+        offers = [each for each in ours if isinstance(each, _Offered)]
+        rows = [counts[id(each)] for each in ours if isinstance(each, _Long)]
+        _keep_listings(transaction, offers)
+        transaction.executemany(KEEP_TOKENS, rows)
+        transaction.executemany(_OFFER, list(map(_row, offers)))
+
+    tables.write(work)
+
+
+def _keep_listings(transaction: SqlTransaction, offers: Iterable[_Offered]) -> None:
+    known = {row[0] for row in transaction.execute("SELECT id FROM listings")}
+    listings = {
+        listing.id: listing.text
+        for each in offers
+        for listing in (*each.offer.listings, *filter(None, [each.shown]))
+        if listing.id not in known
+    }
+    transaction.executemany(_LISTING, list(listings.items()))
 
 
 def _counted(long: _Long) -> tuple[int, str, int]:
@@ -415,14 +474,19 @@ class RunWriter:
         self._rows = rows
         self._ledger_writer = ledger_writer
 
-    def insert(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
-        """Write a row now, together with those that are held."""
-        self.hold(statement, values, key)
-        self.flush()
-
-    def hold(self, statement: str, values: tuple[object, ...], key: Callable[[int], int]) -> None:
+    def hold(self, kind: EntryKind, values: tuple[Any, ...], key: Callable[[int], int]) -> None:
         """Have a row written together with the next one."""
-        self._rows.hold(Row(self._place, statement, values, key, statement is END))
+        self._rows.hold(Row(self._place, kind, values, key))
+
+    def hold_plain(
+        self, statement: str, values: tuple[Any, ...], key: Callable[[int], int]
+    ) -> None:
+        """Have a row that has no entry in the audit log written together with the next one."""
+        self._rows.hold(Row(self._place, "plain", values, key, statement))
+
+    def settle(self) -> None:
+        """Have it written that nobody needs to go on with the run."""
+        self._rows.hold(Row(self._place, "settled", (), own_number))
 
     def flush(self) -> bool:
         """Write the rows that are held; tell whether nothing is lost and nothing waits."""

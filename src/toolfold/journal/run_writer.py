@@ -12,23 +12,20 @@ import anyio
 
 from toolfold.catalog.tool import DefinitionText
 from toolfold.errors import ToolfoldError, UpstreamTimedOut
-from toolfold.journal.decisions import DECIDE, REVEAL, DecisionEvent, RevealEvent
+from toolfold.journal.decisions import DecisionEvent, RevealEvent
 from toolfold.journal.observers import RUN_ID, CallObserver, EndedCall, RunObserver
 from toolfold.journal.replay import has_tuples, pack
-from toolfold.journal.rows import END, OfferedTools, RunWriter, own_number
+from toolfold.journal.rows import OfferedTools, RunWriter, own_number
 from toolfold.journal.runs import CALLS_BITS, RESUMABLE, CallOutcome, answer_text, tool_text
-from toolfold.journal.runsdb import RESUMING
 from toolfold.jsontypes import Json, JsonObject, plain
 
-_CALL: Final = "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INTENT: Final = "INSERT INTO intents VALUES (?, ?, ?, ?)"
-_WHOLE: Final = "INSERT INTO wholes VALUES (?, ?)"
-_CLOCK: Final = "INSERT INTO clocks VALUES (?, ?)"
-_PROGRESS: Final = "INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)"
-_SETTLED: Final = [
-    f"DELETE FROM {table} WHERE id BETWEEN ?1 << {CALLS_BITS} AND (?1 + 1 << {CALLS_BITS}) - 1"  # noqa: S608
-    for table in RESUMING
-]
+_INTENT: Final = "INSERT INTO intents (id, tool, arguments, arguments_sha256) VALUES (?, ?, ?, ?)"
+_WHOLE: Final = "INSERT INTO wholes (id, text) VALUES (?, ?)"
+_CLOCK: Final = "INSERT INTO clocks (id, readings) VALUES (?, ?)"
+_PROGRESS: Final = """
+    INSERT INTO progress (number, done, total, note) VALUES (?, ?, ?, ?) ON CONFLICT (number)
+    DO UPDATE SET done = excluded.done, total = excluded.total, note = excluded.note
+"""
 _MAX_READINGS: Final = 100_000
 _MAX_READ_BYTES: Final = 1 << 20
 _MAX_WHOLE_BYTES: Final = 64 << 20
@@ -156,7 +153,8 @@ class JournaledRun:
         now = time.monotonic()
         if now - self._progress_at >= _PROGRESS_S or done == total:
             self._progress_at = now
-            self._writer.insert(_PROGRESS, (done, total, name_kept(note)), own_number)
+            self._writer.hold_plain(_PROGRESS, (done, total, name_kept(note)), own_number)
+            self._writer.flush()
 
     def send(self, call: "JournaledCall") -> bool:
         """Write what must be known of a call before it is made; tell whether that is on disk.
@@ -168,7 +166,7 @@ class JournaledRun:
         self._hold_calls()
         self._is_resumable = True
         arguments, _, sha256 = text_kept(call.arguments_text)
-        self._writer.hold(_INTENT, (call.tool, arguments, sha256), call.key)
+        self._writer.hold_plain(_INTENT, (call.tool, arguments, sha256), call.key)
         return self._writer.flush()
 
     def catch_up(self) -> bool:
@@ -190,7 +188,7 @@ class JournaledRun:
         self._hold_calls()
         for each in revealed:
             row = each.position, name_kept(each.upstream), name_kept(each.kind), each.count
-            self._writer.hold(REVEAL, (*row, self._clock()), own_number)
+            self._writer.hold("reveal", (*row, self._clock()), own_number)
         self._writer.flush()
 
     def offer(self, offer: OfferedTools, *, shown: DefinitionText | None = None) -> None:
@@ -207,10 +205,9 @@ class JournaledRun:
         for allowed in self._allowed.values():
             self._hold_decided(*allowed)
         kept = text_kept(reply)
-        self._writer.hold(END, (self._clock(), failure, *kept), own_number)
+        self._writer.hold("end", (self._clock(), failure, *kept), own_number)
         if self._is_resumable and failure not in RESUMABLE:
-            for statement in _SETTLED:
-                self._writer.hold(statement, (), own_number)
+            self._writer.settle()
         self._writer.flush()
         if kept[2] is not None:
             self._writer.count(own_number, "read", reply)
@@ -237,16 +234,16 @@ class JournaledRun:
         for call in written:
             if (allowed := self._allowed.pop(call.position, None)) is not None:
                 self._hold_decided(*allowed)
-            self._writer.hold(_CALL, call.row(), call.key)
+            self._writer.hold("call", call.row(), call.key)
             whole = call.whole()
             if whole is not None and self._has_room(call, len(whole)):
                 self._is_resumable = True
-                self._writer.hold(_WHOLE, (whole,), call.key)
+                self._writer.hold_plain(_WHOLE, (whole,), call.key)
             for part, text in call.cut.items():
                 self._writer.count(call.key, part, text)
 
     def _hold_decided(self, decided: DecisionEvent, now: float) -> None:
-        self._writer.hold(DECIDE, decision_row(decided, now), own_number)
+        self._writer.hold("decision", decision_row(decided, now), own_number)
 
     def _has_room(self, call: "JournaledCall", size: int) -> bool:
         """Whether an answer is kept whole: what was only read can be read again."""
@@ -262,7 +259,7 @@ class JournaledRun:
             del self._readings[:count]
             self._readings_written += count
             self._is_resumable = True
-            self._writer.hold(
+            self._writer.hold_plain(
                 _CLOCK, (encode(readings),), lambda number: (number << CALLS_BITS) + first
             )
 

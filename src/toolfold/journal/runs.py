@@ -1,7 +1,6 @@
 """What the journal knows of runs, and how each stands. Nothing heavy is imported."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -9,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from toolfold.catalog.tool import DefinitionText
 from toolfold.config.processes import is_alive
 from toolfold.errors import NotFound
+from toolfold.storage.tables import SqlTransaction
 
 CallOutcome = Literal["ok", "failed", "unknown"]
 RunKind = Literal["code", "rehearsal", "direct", "request", "hook", "reveal", "gap"]
@@ -43,13 +43,13 @@ _RUN: Final = """
     FROM beginnings LEFT JOIN ends USING (number) LEFT JOIN progress USING (number)
 """
 _CONDITIONS: Final = {
-    "client": "+client = :client",  # the plus keeps the order of numbers, of which few are wanted
-    "before": "number < (SELECT number FROM beginnings WHERE id = :before)",
-    "since": "began_at >= :since",
-    "text": "instr(lower(code), lower(:text))",
+    "client": "client || '' = ?",  # without an index: few of the newest are wanted, in their order
+    "before": "number < (SELECT number FROM beginnings WHERE id = ?)",
+    "since": "began_at >= ?",
+    "text": "(? = '' OR replace(lower(code), lower(?), '') <> lower(code))",
     "tool": """EXISTS (SELECT 1 FROM calls
         WHERE calls.id BETWEEN number << 32 AND (number + 1 << 32) - 1
-            AND (calls.tool = :tool OR calls.tool LIKE :tool || '.%'))""",
+            AND substr(calls.tool || '.', 1, length(?) + 1) = ? || '.')""",
 }
 _OUTCOMES: Final = {
     "open": "ended_at IS NULL",
@@ -57,13 +57,16 @@ _OUTCOMES: Final = {
     "failed": "ended_at IS NOT NULL AND failure IS NOT NULL",
 }
 _BEGINNING_WITH: Final = """
-    SELECT number FROM beginnings
-    WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND (?2 IS NULL OR client = ?2)
-    ORDER BY number DESC LIMIT ?3
+    SELECT number FROM beginnings WHERE id >= ? AND id < ? ORDER BY number DESC LIMIT ?
 """
+_OF_CLIENT: Final = """
+    SELECT number FROM beginnings
+    WHERE id >= ? AND id < ? AND client = ? ORDER BY number DESC LIMIT ?
+"""
+_LAST_CHARACTER: Final = "\U0010ffff"
 _UNFINISHED: Final = """
-    WHERE client = ?1 AND ended_at IS NULL AND process = (
-        SELECT process FROM beginnings WHERE client = ?1 ORDER BY number DESC LIMIT 1)
+    WHERE client = ? AND ended_at IS NULL AND process = (
+        SELECT process FROM beginnings WHERE client = ? ORDER BY number DESC LIMIT 1)
 """
 _CALLS: Final = """
     SELECT id, tool, outcome, arguments, arguments_bytes, answer, answer_bytes, error,
@@ -216,21 +219,23 @@ class RunFilter:
 ANY_RUN: Final = RunFilter()
 
 
-def newest(connection: sqlite3.Connection, limit: int, wanted: RunFilter = ANY_RUN) -> list[Run]:
+def newest(connection: SqlTransaction, limit: int, wanted: RunFilter = ANY_RUN) -> list[Run]:
     """Return the newest runs that are wanted, without their calls, newest first."""
-    values = asdict(wanted)
-    conditions = [f"client <> '{DASHBOARD}'"]
-    conditions += [sql for name, sql in _CONDITIONS.items() if values[name] is not None]
+    wishes = asdict(wanted)
+    conditions, values = [f"client <> '{DASHBOARD}'"], []
+    for name, sql in _CONDITIONS.items():
+        if wishes[name] is not None:
+            conditions.append(sql)
+            values += [wishes[name]] * sql.count("?")
     if wanted.outcome is not None:
         conditions.append(_OUTCOMES[wanted.outcome])
     rows = connection.execute(
-        f"{_RUN} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT :limit",
-        {**values, "limit": limit},
+        f"{_RUN} WHERE {' AND '.join(conditions)} ORDER BY number DESC LIMIT ?", (*values, limit)
     )
     return [_with_latest(connection, _run(row)) for row in rows.fetchall()]
 
 
-def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = None) -> Run:
+def find(connection: SqlTransaction, prefix: str, *, client: str | None = None) -> Run:
     """Return the run whose id begins with `prefix`, with its calls.
 
     Only those of `client` count, if it is given.
@@ -238,9 +243,11 @@ def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = No
     Raises:
         NotFound: There is none, or there are several, which the message then names.
     """
+    with_prefix = _BEGINNING_WITH if client is None else _OF_CLIENT
+    clients = () if client is None else (client,)
     rows = connection.execute(
-        f"{_RUN} WHERE number IN ({_BEGINNING_WITH}) ORDER BY number DESC",
-        (prefix, client, _SHOWN_CANDIDATES + 1),
+        f"{_RUN} WHERE number IN ({with_prefix}) ORDER BY number DESC",
+        (prefix, prefix + _LAST_CHARACTER, *clients, _SHOWN_CANDIDATES + 1),
     ).fetchall()
     if len(rows) == 1:
         return _whole(connection, rows[0])
@@ -251,7 +258,7 @@ def find(connection: sqlite3.Connection, prefix: str, *, client: str | None = No
     raise NotFound(f"Several runs have an id that begins with {prefix!r}: {names}{more}.")
 
 
-def find_following(connection: sqlite3.Connection, run_id: str) -> Run:
+def find_following(connection: SqlTransaction, run_id: str) -> Run:
     """Return the newest of the runs that went on with a run, or that itself.
 
     Raises:
@@ -260,7 +267,7 @@ def find_following(connection: sqlite3.Connection, run_id: str) -> Run:
     return find(connection, _following_id(connection, run_id))
 
 
-def _following_id(connection: sqlite3.Connection, run_id: str) -> str:
+def _following_id(connection: SqlTransaction, run_id: str) -> str:
     while row := connection.execute(
         "SELECT id FROM beginnings WHERE resumes = ? ORDER BY number DESC LIMIT 1", (run_id,)
     ).fetchone():
@@ -268,7 +275,7 @@ def _following_id(connection: sqlite3.Connection, run_id: str) -> str:
     return run_id
 
 
-def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Run | None:
+def find_latest(connection: SqlTransaction, client: str, request: str) -> Run | None:
     """Return the newest run of that origin with its calls, whether it ended or not."""
     row = connection.execute(
         f"{_RUN} WHERE client = ? AND request = ? ORDER BY number DESC LIMIT 1", (client, request)
@@ -276,13 +283,21 @@ def find_latest(connection: sqlite3.Connection, client: str, request: str) -> Ru
     return None if row is None else _whole(connection, row)
 
 
-def find_unfinished(connection: sqlite3.Connection, client: str, most: int) -> list[Run]:
+def find_unfinished(connection: SqlTransaction, client: str, most: int) -> list[Run]:
     """Return runs of a client that have no end, with their calls, newest first.
 
     Only those of the process that ran the last one: of what was lost before, it was told then.
     """
-    rows = connection.execute(f"{_RUN} {_UNFINISHED} ORDER BY number DESC LIMIT ?2", (client, most))
+    rows = connection.execute(
+        f"{_RUN} {_UNFINISHED} ORDER BY number DESC LIMIT ?", (client, client, most)
+    )
     return [_whole(connection, row) for row in rows.fetchall()]
+
+
+def number_of(connection: SqlTransaction, run_id: str) -> int | None:
+    """Return the number of the run of that id; None if there is none."""
+    found = connection.execute("SELECT number FROM beginnings WHERE id = ?", (run_id,)).fetchone()
+    return None if found is None else int(found[0])
 
 
 def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
@@ -309,14 +324,14 @@ def _run(row: Sequence[Any], calls: tuple[Call, ...] = ()) -> Run:
     )
 
 
-def _with_latest(connection: sqlite3.Connection, run: Run) -> Run:
+def _with_latest(connection: SqlTransaction, run: Run) -> Run:
     if run.ending is not None and run.ending.failure != "approval":
         return run
     latest = _following_id(connection, run.id)
     return run if latest == run.id else replace(run, latest=find(connection, latest))
 
 
-def _whole(connection: sqlite3.Connection, row: Sequence[Any]) -> Run:
+def _whole(connection: SqlTransaction, row: Sequence[Any]) -> Run:
     first = row[0] << CALLS_BITS
     last = first + (1 << CALLS_BITS) - 1
     calls = tuple(_call(each) for each in connection.execute(_CALLS, (first, last)))

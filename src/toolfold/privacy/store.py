@@ -18,10 +18,11 @@ from toolfold.privacy.placeholder_table import (
     PlaceholderEntry,
     PlaceholderTable,
 )
-from toolfold.privacy.schema import SCHEMA, VaultFile
+from toolfold.privacy.schema import SCHEMA
 from toolfold.privacy.spans import Placeholder
 from toolfold.privacy.vault import Vault
 from toolfold.storage.files import make_private
+from toolfold.storage.kept_file import KeptFile
 from toolfold.storage.secrets import Keyring, find_keyring
 from toolfold.storage.tables import SqlTransaction, Tables, open_tables
 
@@ -46,7 +47,7 @@ class VaultStore:
         clock: Now = time.time,
     ) -> None:
         self.path = directory / "vaults.db"
-        self._file = None if database_url else VaultFile(self.path)
+        self._file = None if database_url else KeptFile(self.path, SCHEMA)
         self.tables: Tables = self._file or open_tables(self.path, SCHEMA, database_url)
         self._key = KeyStore(directory / "vaults.key", keyring)
         self._clock = clock

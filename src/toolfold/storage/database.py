@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Condition, Lock
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from toolfold.errors import StoreError
@@ -21,6 +21,9 @@ from toolfold.storage.sqlite_file import (
 )
 
 _T = TypeVar("_T")
+
+Connection: TypeAlias = sqlite3.Connection
+Cursor: TypeAlias = sqlite3.Cursor
 
 _PATIENCE_S: Final = 30.0
 _CACHE_KIB: Final = 16_384

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from toolfold.errors import StoreError
 
@@ -20,6 +20,13 @@ class CopiedColumns(NamedTuple):
     """The column whose next value the database itself gives."""
 
 
+class SqlFunctions(Protocol):
+    """Where a function is put that statements call by its name."""
+
+    def create_function(self, name: str, count: int, called: Callable[..., Any], /) -> None:
+        """Have a function of that many values called."""
+
+
 class DatabaseSchema(NamedTuple):
     """What is in a file, and what tells it from those of other programs."""
 
@@ -30,8 +37,8 @@ class DatabaseSchema(NamedTuple):
     steps: tuple[tuple[str, ...], ...]
     """Each brings a file of the version that is its index to the next."""
 
-    prepare: Callable[[sqlite3.Connection, Path], None] | None = None
-    """Gives a connection to that path what the steps and the triggers of the file call."""
+    prepare: Callable[[SqlFunctions, Path], None] | None = None
+    """Gives a connection to that path what the steps call."""
 
     beside: tuple[str, ...] = ()
     """The ends of the names of files that belong to it, and are set aside with it."""

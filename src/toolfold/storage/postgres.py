@@ -7,8 +7,9 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeAlias, TypeVar
@@ -18,7 +19,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from toolfold.errors import StoreError
+from toolfold.errors import StoreBusy, StoreError
 from toolfold.storage.migrations import DatabaseSchema, missing_statements
 from toolfold.storage.secrets import read_key
 
@@ -33,6 +34,13 @@ _PATIENCE_S: Final = 30.0
 _ATTEMPTS: Final = 5
 _STREAMED_ROWS: Final = 500
 _UPDATE_LOCK: Final = 0x746F6C6D
+_MAX_PAUSE_MS: Final = "10000"
+"""Who holds the lock of writers and does not go on loses it: a process that was stopped, say."""
+
+_LIMITS: Final = (
+    "SELECT set_config('lock_timeout', ?, true), "
+    "set_config('idle_in_transaction_session_timeout', ?, true)"
+)
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _VERSIONS: Final = """
     CREATE TABLE IF NOT EXISTS toolfold_schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL)
@@ -68,6 +76,17 @@ _REASONS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.ProgramLimitExceeded, "a name is longer than its indexes take"),
 )
 
+_PASSING: Final = (
+    psycopg.InterfaceError,
+    errors.AdminShutdown,
+    errors.CannotConnectNow,
+    errors.CrashShutdown,
+    errors.IdleInTransactionSessionTimeout,
+    errors.LockNotAvailable,
+    errors.TooManyConnections,
+)
+"""What may have passed in a moment. The same can be tried again: nothing was done."""
+
 # What the pool says of each attempt is in our own error once.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
@@ -76,27 +95,27 @@ class PostgresTransaction:
     """One transaction. Values are marked by `?`, as everywhere."""
 
     def __init__(self, connection: _Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._written = 0
         self._streams = 0
 
     def execute(self, sql: str, values: Sequence[object] = (), /) -> "psycopg.Cursor[Any]":
         """Do one statement."""
-        cursor = self._connection.execute(_translated(sql), tuple(values) or None)
+        cursor = self.connection.execute(_translated(sql), tuple(values) or None)
         if cursor.description is None:
             self._written += max(cursor.rowcount, 0)
         return cursor
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> None:
         """Do one statement for each row of values."""
-        with self._connection.cursor() as cursor:
+        with self.connection.cursor() as cursor:
             cursor.executemany(_translated(sql), [tuple(row) for row in rows])
             self._written += max(cursor.rowcount, 0)
 
     def stream(self, sql: str) -> Iterator[Any]:
         """Give the rows of a statement without holding all of them."""
         self._streams += 1
-        with self._connection.cursor(name=f"stream_{self._streams}") as cursor:
+        with self.connection.cursor(name=f"stream_{self._streams}") as cursor:
             cursor.itersize = _STREAMED_ROWS
             yield from cursor.execute(sql.encode())
 
@@ -111,6 +130,69 @@ class PostgresTransaction:
     def written(self) -> int:
         """Return how many rows were written so far."""
         return self._written
+
+
+class PostgresTableTransaction:
+    """One transaction of the tables of a store. Texts may hold the character 0."""
+
+    def __init__(self, transaction: PostgresTransaction) -> None:
+        self._transaction = transaction
+        self.go_on_after_highest = transaction.go_on_after_highest
+
+    def execute(self, sql: str, values: Sequence[object] = (), /) -> "psycopg.Cursor[Any]":
+        """Do one statement."""
+        cursor = self._transaction.connection.cursor(row_factory=_unescaped_rows)
+        return cursor.execute(_translated(sql), tuple(map(_escaped, values)) or None)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> None:
+        """Do one statement for each row of values."""
+        self._transaction.executemany(sql, [tuple(map(_escaped, row)) for row in rows])
+
+    def stream(self, sql: str) -> Iterator[Any]:
+        """Give the rows of a statement without holding all of them."""
+        return map(_unescaped, self._transaction.stream(sql))
+
+    def next_number(self, table: str, column: str) -> int:
+        """See `SqlTransaction.next_number`."""
+        sequence = f"SELECT nextval(pg_get_serial_sequence('{table}', '{column}'))"
+        return int(self.execute(sequence).fetchall()[0][0])
+
+    def used_bytes(self, tables: Sequence[str]) -> int:
+        """See `SqlTransaction.used_bytes`. Not the size of the files: they keep their room."""
+        sizes = [f"(SELECT sum(pg_column_size(each.*)) FROM {table} AS each)" for table in tables]
+        found = self.execute(f"SELECT {', '.join(sizes)}").fetchall()
+        return int(sum(filter(None, found[0])))
+
+    def damage(self) -> str:
+        """See `SqlTransaction.damage`. The server looks after its own files."""
+        return ""
+
+    def take_any_text(self) -> None:
+        """See `SqlTransaction.take_any_text`. The server holds no other text than UTF-8."""
+
+
+_MARK: Final = "\U0010ffff"
+_MARKED: Final = re.compile(f"{_MARK}([01])")
+
+
+def _escaped(value: object) -> object:
+    """Return a text as PostgreSQL takes it, which has no character 0."""
+    if type(value) is str and ("\0" in value or _MARK in value):
+        return value.replace(_MARK, f"{_MARK}1").replace("\0", f"{_MARK}0")
+    return value
+
+
+def _unescaped(row: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(
+        _MARKED.sub(lambda found: "\0" if found[1] == "0" else _MARK, value)
+        if type(value) is str and _MARK in value
+        else value
+        for value in row
+    )
+
+
+def _unescaped_rows(_cursor: object) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    return _unescaped
 
 
 class _SharedPool:
@@ -174,6 +256,7 @@ class PostgresDatabase:
         self._url = url
         self._schema = schema
         self.name = describe_url(url)
+        self.patience_s = _PATIENCE_S
         self._shared: _SharedPool | None = None
 
     def open(self) -> None:
@@ -186,8 +269,9 @@ class PostgresDatabase:
         try:
             with self._translated("cannot be opened"):
                 if self._schema not in shared.current:
+                    patience_s = ceil(min(self.patience_s, _CONNECT_S))
                     with psycopg.connect(
-                        self._url, autocommit=True, connect_timeout=_CONNECT_S
+                        self._url, autocommit=True, connect_timeout=patience_s
                     ) as connection:
                         self._bring_up_to_date(connection)
                     shared.current.add(self._schema)
@@ -214,25 +298,33 @@ class PostgresDatabase:
             except (errors.AdminShutdown, errors.CrashShutdown, psycopg.InterfaceError):
                 return self._do(work, _READ)
 
-    def write(self, work: Callable[[PostgresTransaction], _T], scope: str | None) -> _T:
+    def write(
+        self,
+        work: Callable[[PostgresTransaction], _T],
+        scope: str | None,
+        *,
+        is_pipelined: bool = False,
+    ) -> _T:
         """Do `work` wholly or not at all; what it wrote is on the disk when this returns.
 
         Nobody else writes in that scope of our tables meanwhile, in whatever process; with None,
-        in none. It is done again where the database could not put it in order with others.
+        in none. It is done again where the database could not put it in order with others. Where
+        it is pipelined, statements do not wait for the answers to those before.
 
         Raises:
             StoreError: The database does not take it; nothing has changed, unless it says so.
         """
 
         def alone(transaction: PostgresTransaction) -> _T:
+            transaction.execute(_LIMITS, (f"{self.patience_s * 1000:.0f}", _MAX_PAUSE_MS))
             _lock(transaction, self._schema.application_id, scope)
             return work(transaction)
 
         with self._translated("does not take this, and is as it was before"):
             for _ in range(_ATTEMPTS - 1):
                 with suppress(errors.SerializationFailure, errors.DeadlockDetected):
-                    return self._do(alone, "BEGIN")
-            return self._do(alone, "BEGIN")
+                    return self._do(alone, "BEGIN", is_pipelined=is_pipelined)
+            return self._do(alone, "BEGIN", is_pipelined=is_pipelined)
 
     def check_key(self, path: Path, *, is_writing: bool) -> None:
         """See that all who share the tables have the same key in that file, made if it is missing.
@@ -272,11 +364,14 @@ class PostgresDatabase:
         with self._translated("cannot be cleaned up"), self._connection() as connection:
             connection.execute(f"VACUUM {', '.join(tables)}".encode())
 
-    def _do(self, work: Callable[[PostgresTransaction], _T], begin: str) -> _T:
+    def _do(
+        self, work: Callable[[PostgresTransaction], _T], begin: str, *, is_pipelined: bool = False
+    ) -> _T:
         with self._connection() as connection:
-            connection.execute(begin.encode())
             try:
-                found = work(PostgresTransaction(connection))
+                with connection.pipeline() if is_pipelined else nullcontext():
+                    connection.execute(begin.encode())
+                    found = work(PostgresTransaction(connection))
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
@@ -288,7 +383,7 @@ class PostgresDatabase:
     def _connection(self) -> Iterator[_Connection]:
         if self._shared is None:
             raise StoreError(f"{self.name} is not open.")
-        with self._shared.connections.connection() as connection:
+        with self._shared.connections.connection(self.patience_s) as connection:
             yield connection
 
     def _commit(self, connection: _Connection) -> None:
@@ -326,47 +421,94 @@ class PostgresDatabase:
         try:
             yield
         except PoolTimeout as error:
-            reason = f"it has not answered for {_PATIENCE_S:.0f} s. Is it running?"
-            raise StoreError(f"{self.name} {failure}: {reason}") from error
+            reason = f"it has not answered for {self.patience_s:.3g} s. Is it running?"
+            raise StoreBusy(f"{self.name} {failure}: {reason}") from error
         except psycopg.Error as error:
-            raise StoreError(f"{self.name} {failure}: {_reason(error)}.") from error
+            is_lost = type(error) is psycopg.OperationalError
+            kind = StoreBusy if is_lost or isinstance(error, _PASSING) else StoreError
+            raise kind(f"{self.name} {failure}: {_reason(error)}.") from error
+
+
+_LEAST_PATIENCE_S: Final = 0.05
+_BRIEF_PATIENCE_S: Final = 2.0  # others write one after the other, each over the network
 
 
 class PostgresTables:
-    """Implements `Tables`, for all who have the same database.
+    """Implements `LastingTables`, for all who have the same database.
 
     Connections are those that the process has open already, or made for each use.
     """
 
-    def __init__(self, url: str, schema: DatabaseSchema, key: Path | None = None) -> None:
+    def __init__(
+        self, url: str, schema: DatabaseSchema, key: Path | None = None, *, stays_open: bool = False
+    ) -> None:
         self._url = url
         self._schema = _for_postgres(schema)
         self._key = key
+        self._stays_open = stays_open
+        self._turn = Lock()
+        self._database: PostgresDatabase | None = None
+        self._patience_s = _PATIENCE_S
+
+    @property
+    def file(self) -> object:
+        return self
+
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    def be_patient(self, seconds: float) -> None:
+        self._patience_s = max(seconds, _BRIEF_PATIENCE_S) if seconds else _LEAST_PATIENCE_S
+        if (database := self._database) is not None:
+            database.patience_s = self._patience_s
 
     def is_there(self) -> bool:
         return True
 
-    def read(self, work: Callable[[PostgresTransaction], _T]) -> _T:
+    def read(self, work: Callable[[PostgresTableTransaction], _T]) -> _T:
         with self._opened(is_writing=False) as database:
-            return database.read(work)
+            return database.read(lambda each: work(PostgresTableTransaction(each)))
 
-    def write(self, work: Callable[[PostgresTransaction], _T]) -> _T:
+    def write(self, work: Callable[[PostgresTableTransaction], _T]) -> _T:
         with self._opened(is_writing=True) as database:
-            return database.write(work, None)
+            return database.write(lambda each: work(PostgresTableTransaction(each)), None)
+
+    def append(self, work: Callable[[PostgresTableTransaction], _T]) -> _T:
+        with self._opened(is_writing=True) as database:
+            return database.write(
+                lambda each: work(PostgresTableTransaction(each)), None, is_pipelined=True
+            )
 
     @contextmanager
     def _opened(self, *, is_writing: bool) -> Iterator[PostgresDatabase]:
-        database = PostgresDatabase(self._url, self._schema)
-        database.open()
+        database = self._database or self._open()
         try:
             if self._key is not None:
                 database.check_key(self._key, is_writing=is_writing)
             yield database
         finally:
-            database.close()
+            if not self._stays_open:
+                database.close()
+
+    def _open(self) -> PostgresDatabase:
+        if not self._stays_open:
+            return self._connected()
+        with self._turn:
+            self._database = self._database or self._connected()
+            return self._database
+
+    def _connected(self) -> PostgresDatabase:
+        database = PostgresDatabase(self._url, self._schema)
+        database.patience_s = self._patience_s
+        database.open()
+        return database
 
     def close(self) -> None:
-        """Nothing is held."""
+        with self._turn:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
 
 
 def _for_postgres(schema: DatabaseSchema) -> DatabaseSchema:

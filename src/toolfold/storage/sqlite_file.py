@@ -1,13 +1,14 @@
 """A private SQLite file that is set aside where it is damaged: made, opened, brought up to date."""
 
 import logging
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolfold.errors import StoreError
+from toolfold.errors import StoreBusy, StoreDamaged, StoreError
 from toolfold.storage.files import PATIENCE_S, locked, make_private, make_private_file
 from toolfold.storage.migrations import (
     DatabaseSchema,
@@ -15,6 +16,7 @@ from toolfold.storage.migrations import (
     NewerDatabase,
     is_current,
     migrate,
+    pragma,
 )
 
 _log = logging.getLogger(__name__)
@@ -22,6 +24,8 @@ _log = logging.getLogger(__name__)
 _CHECKPOINT_PAGES: Final = 2_000
 UNWRITABLE: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 """What SQLite says of a file, or of a directory, that can only be read."""
+
+_HIGHEST: Final = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 
 Identity = tuple[int, int]
 
@@ -35,6 +39,25 @@ class FileConnection(sqlite3.Connection):
 
     def go_on_after_highest(self, _table: str, _column: str) -> None:
         """See `SqlTransaction.go_on_after_highest`. SQLite does so by itself."""
+
+    def next_number(self, table: str, _column: str) -> int:
+        """See `SqlTransaction.next_number`."""
+        found = self.execute(_HIGHEST, (table,)).fetchone()
+        return 1 + found[0] if found else 1
+
+    def used_bytes(self, _tables: Sequence[str]) -> int:
+        """See `SqlTransaction.used_bytes`."""
+        pages = pragma(self, "page_count") - pragma(self, "freelist_count")
+        return pages * pragma(self, "page_size")
+
+    def damage(self) -> str:
+        """See `SqlTransaction.damage`."""
+        said = str(self.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        return "" if said == "ok" else said
+
+    def take_any_text(self) -> None:
+        """See `SqlTransaction.take_any_text`."""
+        self.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
 
 class Opened(NamedTuple):
@@ -69,10 +92,11 @@ def open_for_writing(
                 _set_aside(path, schema, "it is damaged")
             return _opened(path, schema, patience_s)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"{schema.name.capitalize()} {path} cannot be opened: {error}") from error
+        kind = error_kind(error)
+        raise kind(f"{schema.name.capitalize()} {path} cannot be opened: {error}") from error
 
 
-def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection | None:
+def open_for_reading(path: Path, schema: DatabaseSchema) -> FileConnection | None:
     """Open the database as it is; None if there is none.
 
     Raises:
@@ -84,7 +108,7 @@ def open_for_reading(path: Path, schema: DatabaseSchema) -> sqlite3.Connection |
         with locked(path, PATIENCE_S):
             return _connect(path, schema, PATIENCE_S)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(
+        raise error_kind(error)(
             f"{schema.name.capitalize()} {path} cannot be read: {error}. If it is "
             "damaged, the next write sets it aside and starts a new one."
         ) from error
@@ -121,10 +145,10 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def identity_of(path: Path) -> Identity | None:
+def identity_of(path: Path | str) -> Identity | None:
     """Return what tells this file from any other that has its path later; None if it is gone."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116  # asked with every write
     except OSError:
         return None
     return status.st_dev, status.st_ino
@@ -138,6 +162,28 @@ def is_damage(error: sqlite3.Error) -> bool:
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether somebody else holds the database."""
     return primary_code(error) == sqlite3.SQLITE_BUSY
+
+
+def error_kind(error: OSError | sqlite3.Error) -> type[StoreError]:
+    """Return what an error of SQLite is to those who know nothing of SQLite."""
+    if isinstance(error, sqlite3.Error):
+        return StoreDamaged if is_damage(error) else StoreBusy if is_busy(error) else StoreError
+    return StoreError
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise errors of SQLite as ours; the message begins with `what`.
+
+    Raises:
+        StoreBusy: Another process holds the file.
+        StoreDamaged: It is damaged.
+        StoreError: It does not answer for another reason.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise error_kind(error)(f"{what}: {error}") from error
 
 
 def set_patience(connection: sqlite3.Connection, seconds: float) -> None:

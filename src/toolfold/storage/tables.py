@@ -6,20 +6,26 @@ Statements are written once, in the SQL that both have in common, with `?` for v
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from toolfold.errors import StoreError
+from toolfold.storage.files import PATIENCE_S
 from toolfold.storage.migrations import CopiedColumns, DatabaseSchema
 from toolfold.storage.sqlite_file import (
     FileConnection,
     Identity,
+    error_kind,
     identity_of,
+    is_damage,
+    open_for_reading,
     open_for_writing,
+    set_patience,
     transaction,
+    translated,
 )
 
 _T = TypeVar("_T")
@@ -41,8 +47,8 @@ class SqlCursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class SqlTransaction(Protocol):
-    """One transaction."""
+class SqlStatements(Protocol):
+    """Statements of one transaction."""
 
     def execute(self, sql: str, values: Sequence[object] = (), /) -> SqlCursor:
         """Do one statement."""
@@ -55,6 +61,22 @@ class SqlTransaction(Protocol):
 
     def go_on_after_highest(self, table: str, column: str) -> None:
         """Have the numbers that the database gives go on after the highest that is there."""
+
+
+class SqlTransaction(SqlStatements, Protocol):
+    """One transaction of the tables of one store."""
+
+    def next_number(self, table: str, column: str) -> int:
+        """Return a number for a row that no row of the table had before. Only in `write`."""
+
+    def used_bytes(self, tables: Sequence[str]) -> int:
+        """Return about how much room the rows of some tables take."""
+
+    def damage(self) -> str:
+        """Return what is wrong with what is stored as a whole; empty where nothing is found."""
+
+    def take_any_text(self) -> None:
+        """Read texts that are no UTF-8 as well, with half surrogates for what is not."""
 
 
 class Tables(Protocol):
@@ -86,50 +108,125 @@ class Tables(Protocol):
         """Let go of connections; they are made again when they are needed."""
 
 
+class LastingTables(Tables, Protocol):
+    """Tables that a process has open for long, and asks often."""
+
+    @property
+    def file(self) -> object:
+        """What tells what is open from another that took its place. None if nothing is."""
+
+    def be_patient(self, seconds: float) -> None:
+        """From now on, wait so long for others before `StoreBusy` is raised."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may write as often as this process."""
+
+    def append(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        """As `write`, for work that looks at no row count of what it writes.
+
+        Statements may be sent before those before them were answered.
+        """
+
+
 class SqliteTables:
-    """Implements `Tables` in a file that is set aside where it is damaged."""
+    """Implements `LastingTables` in a file that is set aside where it is damaged."""
 
     def __init__(self, path: Path, schema: DatabaseSchema, *, stays_open: bool = False) -> None:
         """Where it does not stay open, each use opens and closes the file."""
         self._path = path
+        self._location = str(path)
         self._schema = schema
         self._stays_open = stays_open
         self._turn = Lock()
         self._connection: FileConnection | None = None
         self._identity: Identity | None = None
+        self._damaged: Identity | None = None
+        self._patience_s = PATIENCE_S
+
+    @property
+    def file(self) -> object:
+        return self._connection
+
+    def be_patient(self, seconds: float) -> None:
+        with self._turn:
+            self._patience_s = seconds
+            if self._connection is not None:
+                set_patience(self._connection, seconds)
 
     def is_there(self) -> bool:
         return self._path.exists()
 
     def read(self, work: Callable[[SqlTransaction], _T]) -> _T:
-        with self._opened() as connection, transaction(connection, "BEGIN"):
+        with self._opened("cannot be read") as connection, transaction(connection, "BEGIN"):
             return work(connection)
 
     def write(self, work: Callable[[SqlTransaction], _T]) -> _T:
         # SQLite skips the busy timeout when a read turns into a write.
-        with self._opened() as connection, transaction(connection, "BEGIN IMMEDIATE"):
+        with (
+            self._opened("cannot be written") as connection,
+            transaction(connection, "BEGIN IMMEDIATE"),
+        ):
             return work(connection)
+
+    @property
+    def is_shared(self) -> bool:
+        return False
+
+    def append(self, work: Callable[[SqlTransaction], _T]) -> _T:
+        # Every call of a tool waits for this: contexts would take as long as the rows.
+        with self._turn:
+            try:
+                connection = self._current()
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    found = work(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise self._failure(error, "cannot be written") from error
+            finally:
+                if not self._stays_open:
+                    self._let_go()
+            return found
 
     def close(self) -> None:
         with self._turn:
             self._let_go()
 
     @contextmanager
-    def _opened(self) -> Iterator[FileConnection]:
+    def _opened(self, trouble: str) -> Iterator[FileConnection]:
         """Give the connection to one at a time: another where the file is not what it was."""
         with self._turn:
             try:
-                if self._connection is None or identity_of(self._path) != self._identity:
-                    self._let_go()
-                    self._connection, self._identity = open_for_writing(self._path, self._schema)
-                yield self._connection
+                yield self._current()
             except sqlite3.Error as error:
-                self._let_go()
-                name = self._schema.name.capitalize()
-                raise StoreError(f"{name} {self._path}: {error}") from error
+                raise self._failure(error, trouble) from error
             finally:
                 if not self._stays_open:
                     self._let_go()
+
+    def _current(self) -> FileConnection:
+        """Return the connection: another where the file is not what it was."""
+        if self._connection is not None and identity_of(self._location) == self._identity:
+            return self._connection
+        self._let_go()
+        self._connection, self._identity = open_for_writing(
+            self._path, self._schema, damaged=self._damaged, patience_s=self._patience_s
+        )
+        self._damaged = None
+        set_patience(self._connection, self._patience_s)
+        return self._connection
+
+    def _failure(self, error: sqlite3.Error, trouble: str) -> StoreError:
+        if is_damage(error):
+            self._damaged = self._identity
+            self._let_go()
+        name = self._schema.name.capitalize()
+        return error_kind(error)(f"{name} {self._path} {trouble}: {error}")
 
     def _let_go(self) -> None:
         if self._connection is not None:
@@ -139,7 +236,7 @@ class SqliteTables:
 
 def open_tables(
     path: Path, schema: DatabaseSchema, database_url: str, *, stays_open: bool = False
-) -> Tables:
+) -> LastingTables:
     """Return the tables of a store: in that PostgreSQL, or in a file where there is none.
 
     Raises:
@@ -149,7 +246,30 @@ def open_tables(
         return SqliteTables(path, schema, stays_open=stays_open)
     with needing_driver():
         from toolfold.storage.postgres import PostgresTables  # noqa: PLC0415  # an extra
-    return PostgresTables(database_url, schema, path.with_name(schema.key) if schema.key else None)
+    key = path.with_name(schema.key) if schema.key else None
+    return PostgresTables(database_url, schema, key, stays_open=stays_open)
+
+
+def read_tables(
+    path: Path, schema: DatabaseSchema, database_url: str, work: Callable[[SqlTransaction], _T]
+) -> _T | None:
+    """Do `work` on tables as they are at one moment; None where there is no file.
+
+    Raises:
+        StoreDamaged: The file is damaged. It stays where it is.
+        StoreError: They do not answer.
+    """
+    if database_url:
+        return open_tables(path, schema, database_url).read(work)
+    connection = open_for_reading(path, schema)
+    if connection is None:
+        return None
+    with (
+        closing(connection),
+        translated(f"{schema.name.capitalize()} {path} cannot be read"),
+        transaction(connection, "BEGIN"),
+    ):
+        return work(connection)
 
 
 @contextmanager
@@ -225,6 +345,7 @@ def copy_store(
     def copied(ours: SqlTransaction, theirs: SqlTransaction) -> list[CopiedTable]:
         for table in tables:
             theirs.execute(f"DELETE FROM {table.name}")
+        for table in tables:
             progress(table.name, copy_rows(ours, theirs, table))
         for table in tables:
             theirs.go_on_after_highest(table.name, table.numbered)
@@ -234,8 +355,8 @@ def copy_store(
 
 
 def copy_rows(
-    source: SqlTransaction,
-    target: SqlTransaction,
+    source: SqlStatements,
+    target: SqlStatements,
     table: CopiedColumns,
     *,
     plain: Change = tuple,
@@ -256,7 +377,7 @@ def copy_rows(
 
 
 def compare(
-    source: SqlTransaction, target: SqlTransaction, table: CopiedColumns, *, plain: Change = tuple
+    source: SqlStatements, target: SqlStatements, table: CopiedColumns, *, plain: Change = tuple
 ) -> CopiedTable:
     """Return what a table comes to in both.
 
@@ -272,7 +393,7 @@ def compare(
     return there
 
 
-def _rows(connection: SqlTransaction, table: CopiedColumns, plain: Change) -> Iterator[Row]:
+def _rows(connection: SqlStatements, table: CopiedColumns, plain: Change) -> Iterator[Row]:
     """Give the rows of a table in the same form and order, whichever database it is in."""
     order = ", ".join(table.columns.split(", ")[: table.keys])
     return map(
@@ -280,7 +401,7 @@ def _rows(connection: SqlTransaction, table: CopiedColumns, plain: Change) -> It
     )
 
 
-def _summed(connection: SqlTransaction, table: CopiedColumns, plain: Change) -> CopiedTable:
+def _summed(connection: SqlStatements, table: CopiedColumns, plain: Change) -> CopiedTable:
     digest, count = hashlib.sha256(), 0
     for row in _rows(connection, table, plain):
         digest.update(repr(row).encode("utf-8", "surrogatepass"))

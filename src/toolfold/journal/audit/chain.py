@@ -1,15 +1,14 @@
 """The audit log: an entry for every row of a run, each chained to the one before by a keyed hash.
 
 An entry holds a digest of its row, and a chain: a signature over that digest and the chain before
-it. The functions that make them are called by triggers, so that no row is written without its
-entry, and all processes that write to one file make one chain.
+it. Both are written in one transaction, in which nobody else writes, so that all processes that
+write to one journal make one chain.
 """
 
 import hashlib
 import os
 import re
 import secrets
-import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -21,9 +20,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from toolfold.errors import StoreError
 from toolfold.journal.runs import CALLS_BITS
-from toolfold.storage.files import make_file, replace_file, try_lock
+from toolfold.storage.files import make_file, make_private, replace_file, try_lock
+from toolfold.storage.migrations import SqlFunctions
+from toolfold.storage.tables import SqlTransaction
 
 EntryKind = Literal["begin", "call", "end", "decision", "reveal"]
+
+RUN_KEYS: Final = 1 << CALLS_BITS
+"""How many keys one run has in a table whose rows have a place in it."""
 
 HASH_BYTES: Final = 32
 NO_CHAIN: Final = bytes(HASH_BYTES)
@@ -191,52 +195,41 @@ def signer_of(journal: Path) -> Signer:
     """Return what signs for a journal, with a new key if it has none.
 
     Raises:
-        StoreError: The key cannot be read.
-        OSError: It cannot be made.
+        StoreError: The key cannot be read, or made.
     """
     if (signer := read_signer(journal)) is not None:
         return signer
-    make_file(key_path(journal), secrets.token_bytes(HASH_BYTES))
+    path = key_path(journal)
+    try:
+        make_private(path.parent)
+        make_file(path, secrets.token_bytes(HASH_BYTES))
+    except OSError as error:
+        raise StoreError(f"The key {path} cannot be made: {error.strerror or error}.") from error
     return signer_of(journal)
 
 
-def prepare(connection: sqlite3.Connection, journal: Path) -> None:
-    """Give a connection the functions that the triggers call. The key is read when one does."""
-    signers: list[Signer] = []
+def prepare(connection: SqlFunctions, journal: Path) -> None:
+    """Give a connection the function that signs the first anchor of a file."""
 
-    def signer() -> Signer:
-        if not signers:
-            signers.append(signer_of(journal))
-        return signers[0]
+    def anchor(seq: int, chain: bytes, since: int, below: int) -> bytes:
+        return signer_of(journal).anchor(seq, chain, since, below)
 
-    for kind, audited in AUDITED.items():
-        link = _linking(kind, audited, signer)
-        connection.create_function(f"audit_{kind}", len(audited.columns) + 1, link)
-    connection.create_function("audit_anchor", 4, lambda *values: signer().anchor(*values))
-
-
-def _linking(kind: str, audited: Audited, signer: Callable[[], Signer]) -> Callable[..., bytes]:
-    at, name = audited.columns.index(audited.at), kind.encode()
-
-    def link(before: bytes | None, *row: Any) -> bytes:
-        chain = before[HASH_BYTES:] if before else NO_CHAIN
-        hashed = digest(row)
-        return hashed + signer().chain(chain, hashed, name, row[0], row[at])
-
-    return link
+    connection.create_function("audit_anchor", 4, anchor)
 
 
 def trigger(kind: EntryKind) -> str:
-    """Return the statement that has every new row of a kind logged."""
+    """Return the statement that has rows of a kind refused whose entry was not written before.
+
+    A process of an older version does not write entries. While there is no anchor, rows are copied.
+    """
     audited = AUDITED[kind]
-    values = ", ".join(f"NEW.{column}" for column in audited.columns)
-    # An INSERT that selects from its own table would copy what it selects first.
     return f"""
-        CREATE TRIGGER audit_{kind} AFTER INSERT ON {audited.table} BEGIN
-            INSERT INTO audit (at, kind, ref, link) VALUES (
-                NEW.{audited.at}, '{kind}', NEW.{audited.columns[0]},
-                audit_{kind}((SELECT link FROM audit ORDER BY seq DESC LIMIT 1), {values})
-            );
+        CREATE TRIGGER audit_{kind} AFTER INSERT ON {audited.table}
+        WHEN EXISTS (SELECT 1 FROM anchor) AND NOT EXISTS (
+            SELECT 1 FROM audit WHERE seq = (SELECT max(seq) FROM audit)
+                AND kind = '{kind}' AND ref = NEW.{audited.columns[0]}
+        ) BEGIN
+            SELECT RAISE(ABORT, 'a newer toolfold has updated the journal: restart this one');
         END
     """  # noqa: S608
 
@@ -286,43 +279,42 @@ def read_head(journal: Path, signer: Signer) -> Head | None:
         raise StoreError(f"the head {path} cannot be read: {error.strerror or error}") from error
 
 
-def advance(journal: Path, connection: sqlite3.Connection, signer: Signer) -> None:
+def advance(journal: Path, signer: Signer, last: Head, is_logged: Callable[[Head], bool]) -> Head:
     """Move the head on to the last entry, unless the log does not hold the entry it is at.
 
-    Without entries a head is made, if there is none.
+    Without entries a head is made, if there is none. Return where it is then.
 
     Raises:
         TimeoutError: Another process moves it just now.
-        StoreError: It cannot be moved, and the message says why.
-        sqlite3.Error: The database does not answer.
+        StoreError: It cannot be moved, and the message says why; or the log does not answer.
     """
     path = head_path(journal)
     try:
         if not path.exists():
-            if last_entry(connection) != NOWHERE:
+            if last != NOWHERE:
                 raise StoreError(f"the head {path} is missing")
             make_file(path, _text(NOWHERE, signer))
         with _held(path, os.O_RDWR, _MOVING_S) as descriptor:
             head = _parsed(path, os.read(descriptor, _SIZE + 1), signer)
-            last = last_entry(connection)
-            if last.seq == head.seq and last.chain == head.chain:
-                return
-            if not _is_in(connection, head):
+            if last == head:
+                return head
+            if not is_logged(head):
                 raise StoreError(f"entry {head.seq} of the audit log is missing or another")
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, _text(last, signer))  # in one piece, whenever we are killed
+            if last.seq > head.seq:
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, _text(last, signer))  # in one piece, whenever we are killed
+            return max(last, head)
     except TimeoutError:
         raise
     except OSError as error:
         raise StoreError(f"the head {path} cannot be moved: {error.strerror or error}") from error
 
 
-def accept(journal: Path, connection: sqlite3.Connection, signer: Signer) -> Head:
+def accept(journal: Path, connection: SqlTransaction, signer: Signer) -> Head:
     """Have the head say that the log goes as far as it does now; return that.
 
     Raises:
         StoreError: It cannot be written.
-        sqlite3.Error: The database does not answer.
     """
     last = last_entry(connection)
     try:
@@ -332,19 +324,19 @@ def accept(journal: Path, connection: sqlite3.Connection, signer: Signer) -> Hea
     return last
 
 
-def last_entry(connection: sqlite3.Connection) -> Head:
+def last_entry(connection: SqlTransaction) -> Head:
     """Return where the log ends."""
     row = connection.execute("SELECT seq, link FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     return Head(row[0], ChainLink.of(row[1]).chain) if row else NOWHERE
 
 
-def _is_in(connection: sqlite3.Connection, head: Head) -> bool:
+def is_in(connection: SqlTransaction, head: Head) -> bool:
     """Whether the log holds the entry, or pruning has deleted it."""
     row = connection.execute("SELECT link FROM audit WHERE seq = ?", (head.seq,)).fetchone()
     if row is not None:
         return ChainLink.of(row[0]).chain == head.chain
     anchored = connection.execute("SELECT seq, chain FROM anchor").fetchone()
-    return anchored is not None and (head.seq < anchored[0] or head == anchored)
+    return anchored is not None and (head.seq < anchored[0] or head == Head(*anchored))
 
 
 def _text(head: Head, signer: Signer) -> bytes:

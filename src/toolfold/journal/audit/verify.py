@@ -1,15 +1,14 @@
 """Verify the audit log: recompute every entry, and compare it with the row that it speaks of."""
 
-import sqlite3
 import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, cast
 
+from toolfold.errors import StoreError
 from toolfold.journal.audit.chain import (
     AUDITED,
     HASH_BYTES,
@@ -23,6 +22,8 @@ from toolfold.journal.audit.chain import (
     last_entry,
 )
 from toolfold.journal.runs import CALLS_BITS
+from toolfold.storage.sqlite_file import translated
+from toolfold.storage.tables import SqlTransaction
 
 _MAX_INT: Final = (1 << 63) - 1
 _ENTRIES: Final = "SELECT seq, at, kind, ref, link FROM audit WHERE seq >= ? ORDER BY seq"
@@ -30,7 +31,7 @@ _BEFORE: Final = "SELECT link FROM audit WHERE seq = ?"
 _NUMBERED: Final = ", ".join(f"'{kind}'" for kind, each in AUDITED.items() if each.is_numbered)
 _OF_RUN: Final = f"""
     SELECT seq, at, kind, ref, link FROM audit
-    WHERE seq >= ?1 AND CASE WHEN kind IN ({_NUMBERED}) THEN ref ELSE ref >> {CALLS_BITS} END = ?2
+    WHERE seq >= ? AND CASE WHEN kind IN ({_NUMBERED}) THEN ref ELSE ref >> {CALLS_BITS} END = ?
     ORDER BY seq
 """  # noqa: S608
 _SKEW_S: Final = 60.0
@@ -111,29 +112,20 @@ class _Broken(Exception):
         self.what, self.seq, self.run, self.is_end = what, seq, run, is_end
 
 
-@contextmanager
-def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one state of the file, whoever writes meanwhile, and every text whatever is in it."""
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-
-
-def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) -> Verified:
-    """Verify the log in a snapshot, which must have begun after the head was read."""
+def verify(connection: SqlTransaction, signer: Signer, head: Head | None) -> Verified:
+    """Verify the log at one moment, which must have begun after the head was read."""
+    connection.take_any_text()
     walk = _Walk(connection, signer, head)
     fault = None
     try:
-        walk.check()
+        with translated("the file"):
+            walk.check()
     except _Broken as broken:
         run = _run_name(connection, broken.run)
         fault = AuditFault(what=broken.what, seq=broken.seq, run=run, is_end=broken.is_end)
-    except (sqlite3.Error, UnicodeError) as error:  # names of columns may be no UTF-8, too
+    except (StoreError, UnicodeError) as error:  # names of columns may be no UTF-8, too
         after = f" after entry {walk.seq}" if walk.seq else ""
-        fault = AuditFault(what=f"the file is damaged{after}: {error}")
+        fault = AuditFault(what=f"the file is damaged{after}: {error.__cause__ or error}")
     return Verified(
         entries=sum(walk.found.values()) + walk.pruned,
         runs=walk.found["begin"],
@@ -145,8 +137,9 @@ def verify(connection: sqlite3.Connection, signer: Signer, head: Head | None) ->
     )
 
 
-def verify_run(connection: sqlite3.Connection, signer: Signer, run_id: str) -> Verified:
-    """Verify the entries of one run in a snapshot, and that each of its rows has one."""
+def verify_run(connection: SqlTransaction, signer: Signer, run_id: str) -> Verified:
+    """Verify the entries of one run at one moment, and that each of its rows has one."""
+    connection.take_any_text()
     walk = _Walk(connection, signer, None)
     fault = None
     try:
@@ -163,7 +156,7 @@ def verify_run(connection: sqlite3.Connection, signer: Signer, run_id: str) -> V
     )
 
 
-def _gaps(connection: sqlite3.Connection) -> tuple[str, ...]:
+def _gaps(connection: SqlTransaction) -> tuple[str, ...]:
     """Return what the log says of itself that is missing: its rows have been verified."""
     rows = connection.execute(
         "SELECT began_at, ended_at, code FROM beginnings LEFT JOIN ends USING (number)"
@@ -179,7 +172,7 @@ def _time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def read_anchor(connection: sqlite3.Connection, signer: Signer | None = None) -> Anchor | None:
+def read_anchor(connection: SqlTransaction, signer: Signer | None = None) -> Anchor | None:
     """Return the anchor; None if there is none, or if it is not signed so by `signer`."""
     rows = connection.execute("SELECT seq, chain, since, below, seal FROM anchor").fetchall()
     if len(rows) != 1:
@@ -195,7 +188,7 @@ def read_anchor(connection: sqlite3.Connection, signer: Signer | None = None) ->
     return Anchor(*values)
 
 
-def entries(connection: sqlite3.Connection, *, first: int = -_MAX_INT) -> Iterator[AuditEntry]:
+def entries(connection: SqlTransaction, *, first: int = -_MAX_INT) -> Iterator[AuditEntry]:
     """Return the entries from number `first` on, as they stand there."""
     return map(_entry, connection.execute(_ENTRIES, (first,)))
 
@@ -206,7 +199,7 @@ def _entry(row: tuple[Any, ...]) -> AuditEntry:
     return AuditEntry(seq, at, kind, ref, chained)
 
 
-def row_reader(connection: sqlite3.Connection) -> Callable[[AuditEntry], tuple[Any, ...] | None]:
+def row_reader(connection: SqlTransaction) -> Callable[[AuditEntry], tuple[Any, ...] | None]:
     """Return a function that reads the row of an entry; None if there is none."""
     statements = {
         kind: f"SELECT {', '.join(each.columns)} FROM {each.table} WHERE {each.columns[0]} = ?"  # noqa: S608
@@ -223,7 +216,7 @@ def row_reader(connection: sqlite3.Connection) -> Callable[[AuditEntry], tuple[A
 class _Walk:
     """One way through the log, from the anchor to the head."""
 
-    def __init__(self, connection: sqlite3.Connection, signer: Signer, head: Head | None) -> None:
+    def __init__(self, connection: SqlTransaction, signer: Signer, head: Head | None) -> None:
         self._connection = connection
         self._signer = signer
         self._head = head
@@ -274,7 +267,7 @@ class _Walk:
     def _first_seq(self, at: float) -> int:
         """Return the first entry that is not older, by halves: only the numbers have an index."""
         low, high = self._connection.execute(
-            "SELECT ifnull(min(seq), 0), ifnull(max(seq), 0) FROM audit"
+            "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM audit"
         ).fetchone()
         while low < high:
             middle = (low + high) // 2
@@ -372,16 +365,17 @@ class _Walk:
         ).fetchone()[0]
 
     def _check_file(self) -> None:
-        said = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if said != "ok":
-            raise _Broken(f"the file is damaged: {said}")
+        if damage := self._connection.damage():
+            raise _Broken(f"the file is damaged: {damage}")
 
 
-def _run_name(connection: sqlite3.Connection, number: int | None) -> str:
+def _run_name(connection: SqlTransaction, number: int | None) -> str:
     if number is None:
         return ""
     try:
-        row = connection.execute("SELECT id FROM beginnings WHERE number = ?", (number,)).fetchone()
-    except (sqlite3.Error, UnicodeError):
+        with translated("the file"):
+            found = connection.execute("SELECT id FROM beginnings WHERE number = ?", (number,))
+            row = found.fetchone()
+    except (StoreError, UnicodeError):
         row = None
     return str(row[0]) if row else f"number {number}"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from toolfold.memory.graph.encoding import MatchField
 from toolfold.memory.graph.models import has_halves, writable
 from toolfold.memory.store import EVERYTHING, Filter
-from toolfold.storage.tables import SqlTransaction
+from toolfold.storage.tables import SqlStatements
 
 
 class SqlCondition(NamedTuple):
@@ -115,7 +115,7 @@ class GraphIndex(Protocol):
         """Return what the parts meet that have a word in one place."""
 
 
-class SqlConnection(SqlTransaction, Protocol):
+class SqlConnection(SqlStatements, Protocol):
     """One transaction of memory's tables."""
 
     @property

@@ -1,6 +1,5 @@
 """A SQLite file as the stores of memory see it, with FTS5 as the index of words."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from toolfold.memory.sql.connection import (
     query_grams,
 )
 from toolfold.memory.sqlite.steps import EVENTS_STAY, SCHEMA, vocabulary_table, words_table
-from toolfold.storage.database import TOKENIZER, Database
+from toolfold.storage.database import TOKENIZER, Connection, Cursor, Database
 
 # The indexes of a knowledge graph: its words, and every three characters that stand in a row.
 #
@@ -31,7 +30,7 @@ from toolfold.storage.database import TOKENIZER, Database
 class FtsGraphIndex:
     """Implements `GraphIndex`."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def begin(self, graph: int) -> None:
@@ -104,18 +103,18 @@ def _quoted(text: str) -> str:
 class SqliteConnection:
     """Implements `SqlConnection` over one connection, within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.words = FtsWords(connection)
         self.parts = FtsGraphIndex(connection)
 
-    def execute(self, sql: str, values: Sequence[object] = (), /) -> sqlite3.Cursor:
+    def execute(self, sql: str, values: Sequence[object] = (), /) -> Cursor:
         return self._connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[object]], /) -> object:
         return self._connection.executemany(sql, rows)
 
-    def stream(self, sql: str) -> sqlite3.Cursor:
+    def stream(self, sql: str) -> Cursor:
         return self._connection.execute(sql)
 
     def go_on_after_highest(self, _table: str, _column: str) -> None:
@@ -170,7 +169,7 @@ class FtsWords:
     Each namespace has its own, because scores depend on how often a word occurs in all of them.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def begin(self, namespace: int) -> None:
@@ -272,5 +271,5 @@ class SqliteFile:
         await anyio.to_thread.run_sync(self._database.empty_log, limiter=self._writing)
 
 
-def _as_memory(work: Callable[[SqlConnection], _T]) -> Callable[[sqlite3.Connection], _T]:
+def _as_memory(work: Callable[[SqlConnection], _T]) -> Callable[[Connection], _T]:
     return lambda connection: work(SqliteConnection(connection))

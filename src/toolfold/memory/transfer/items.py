@@ -1,15 +1,13 @@
 """Tell what a file of memory is, and what stands in it, whichever program's it is."""
 
 import os
-import sqlite3
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
-from toolfold.errors import BadInput, NotFound, StoreError
+from toolfold.errors import BadInput, NotFound, StoreDamaged, StoreError
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.graph.models import Fault
 from toolfold.memory.models import Event
@@ -23,7 +21,6 @@ from toolfold.memory.transfer.conversations import (
 from toolfold.memory.transfer.memory_service import (
     count_memories,
     is_memory_service,
-    open_foreign,
     read_memories,
 )
 from toolfold.memory.transfer.models import Source
@@ -37,6 +34,7 @@ from toolfold.memory.transfer.records import (
     parse_line,
     read_record,
 )
+from toolfold.storage.foreign import open_foreign
 
 
 class GraphLine(NamedTuple):
@@ -211,12 +209,12 @@ def tell_source(path: Path) -> Source:
 
 
 def _in_database(path: Path) -> Source:
-    with closing(open_foreign(path)) as connection:
-        try:
+    try:
+        with open_foreign(path) as connection:
             if is_memory_service(connection):
                 return "mcp-memory-service"
-        except sqlite3.Error as error:
-            raise BadInput(f"The database {path} is damaged: {error}.") from error
+    except StoreDamaged as error:
+        raise BadInput(f"The database {path} is damaged: {error.__cause__}.") from error
     raise BadInput(f"{path} is a database of another kind. What can be imported is {_KNOWN}.")
 
 

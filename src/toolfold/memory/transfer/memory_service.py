@@ -1,14 +1,12 @@
 """Read databases of mcp-memory-service: every memory becomes a note with its tags and times."""
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from toolfold.errors import BadInput, StoreError
+from toolfold.errors import BadInput
 from toolfold.jsontypes import JsonObject
 from toolfold.memory.graph.models import Fault
 from toolfold.memory.inputs import (
@@ -21,6 +19,7 @@ from toolfold.memory.inputs import (
 from toolfold.memory.models import DEFAULT_TYPE, Link, Note, note_hash
 from toolfold.memory.ranking.rank import estimated_quality
 from toolfold.memory.transfer.records import NoteRecord
+from toolfold.storage.foreign import ForeignConnection, open_foreign
 
 # Of these, older versions lack some.
 _COLUMNS: Final = (
@@ -31,7 +30,7 @@ _NEEDED: Final = {"content_hash", "content"}
 _TABLE: Final = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'memories'"
 
 
-def is_memory_service(connection: sqlite3.Connection) -> bool:
+def is_memory_service(connection: ForeignConnection) -> bool:
     """Whether a database holds memories as that program keeps them."""
     row = connection.execute(_TABLE).fetchone()
     # Only a plain table is read: a virtual one, or a view, could do anything at all.
@@ -40,37 +39,14 @@ def is_memory_service(connection: sqlite3.Connection) -> bool:
     return _columns(connection) >= _NEEDED
 
 
-def open_foreign(path: Path) -> sqlite3.Connection:
-    """Open a database of somebody else so that it is only read, and trusted with nothing.
-
-    Raises:
-        StoreError: It cannot be opened.
-    """
-    try:
-        # Read by one worker thread after the other.
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
-        )
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("SELECT 1 FROM sqlite_master")
-    except sqlite3.Error as error:
-        raise StoreError(f"The database {path} cannot be read: {error}.") from error
-    return connection
-
-
 def count_memories(path: Path) -> int:
     """Return how many memories there are.
 
     Raises:
         StoreError: The database cannot be read.
     """
-    try:
-        with closing(open_foreign(path)) as connection:
-            [count] = connection.execute("SELECT count(*) FROM memories").fetchone()
-    except sqlite3.Error as error:
-        raise StoreError(f"The database {path} cannot be read: {error}.") from error
-    found: int = count
+    with open_foreign(path) as connection:
+        found: int = connection.execute("SELECT count(*) FROM memories").fetchone()[0]
     return found
 
 
@@ -82,13 +58,10 @@ def read_memories(path: Path, *, now: float) -> Iterator[tuple[int, NoteRecord |
     Raises:
         StoreError: The database cannot be read.
     """
-    try:
-        with closing(open_foreign(path)) as connection:
-            superseded = _superseded(connection)
-            for number, row in enumerate(_rows(connection), start=1):
-                yield number, _taken(number, row, superseded, now)
-    except sqlite3.Error as error:
-        raise StoreError(f"The database {path} cannot be read: {error}.") from error
+    with open_foreign(path) as connection:
+        superseded = _superseded(connection)
+        for number, row in enumerate(_rows(connection), start=1):
+            yield number, _taken(number, row, superseded, now)
 
 
 def _taken(
@@ -100,11 +73,11 @@ def _taken(
         return Fault(number, str(error))
 
 
-def _columns(connection: sqlite3.Connection) -> set[str]:
+def _columns(connection: ForeignConnection) -> set[str]:
     return {row[1] for row in connection.execute("PRAGMA table_info(memories)")}
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+def _rows(connection: ForeignConnection) -> Iterator[dict[str, Any]]:
     names = [name for name in _COLUMNS if name in _columns(connection)]
     # Texts may be broken; what is not UTF-8 in them is replaced.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -115,7 +88,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         yield dict.fromkeys(_COLUMNS) | dict(zip(names, row, strict=True))
 
 
-def _superseded(connection: sqlite3.Connection) -> dict[str, list[str]]:
+def _superseded(connection: ForeignConnection) -> dict[str, list[str]]:
     """Return the hashes, as they are here, of what each memory supersedes."""
     found: dict[str, list[str]] = defaultdict(list)
     if "superseded_by" in _columns(connection):
