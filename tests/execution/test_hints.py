@@ -47,6 +47,10 @@ async def test_what_the_quick_interpreter_lacks_is_named_with_the_way_to_go_on(
         ("AttributeError: 'dict' object has no attribute 'title'", "use value['key']"),
         ("AttributeError: 'NoneType' object has no attribute 'items'", "use value['key']"),
         ("AttributeError: 'Order' object has no attribute 'total'", "use value['key']"),
+        (
+            "AttributeError: 'function' object has no attribute '__doc__'",
+            'tools.describe("server.tool")',
+        ),
         ("AttributeError: module 're' has no attribute 'find'", "write it yourself"),
         ("AttributeError: module 'subprocess' has no attribute 'run'", "write it yourself"),
         ("AttributeError: 'dict' object has no attribute 'fromkeys'", "lacks dict.fromkeys"),

@@ -152,6 +152,6 @@ def test_the_definition_stays_small_and_tells_our_stores_from_servers(
     own = "toolfold.memory" if "memory" in servers else "memory"
 
     assert count_tokens(json.dumps([shown], indent=indent)) <= 260
-    assert f"Ours, no servers: {own} (" in shown["description"]
+    assert f"Built in: {own} (" in shown["description"]
     assert "failures raise RuntimeError or are text" in shown["description"]
     assert ("sky (sqlite), papers (filesystem), " in shown["description"]) is ("sky" in servers)

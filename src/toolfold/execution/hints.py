@@ -18,6 +18,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "where it is made, or use its value directly.",
     "cannot suspend in this synchronous context": "call tools in a loop or a comprehension, not "
     "from map(), filter() or a key function.",
+    "'function' object has no attribute": 'print(tools.describe("server.tool")) shows what a tool '
+    "takes and returns.",
     "has no attribute": "values of tools are plain dicts and lists: use value['key'].",
     "list indices must be integers": "the value is a list: loop over it, or take value[0].",
     "tuple indices must be integers": "the value has fields: print it to see them, and use "

@@ -24,7 +24,7 @@ _EXAMPLE_CHARS = 10
 
 _DESCRIPTION = """\
 Run Python in a sandbox. MCP servers are imported modules: {servers}. \
-Ours, no servers: {memory} (store, search), {graph}, skills, tools.
+Built in: {memory} (store, search), {graph}, skills, tools.
 print(tools.describe({examples})) shows their functions, "{example}.NAME" one, \
 tools.search("open issue") finds some. Call with keyword arguments, plain or awaited. \
 They return dicts, lists or text; failures raise RuntimeError or are text.
