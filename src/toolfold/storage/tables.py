@@ -139,20 +139,17 @@ class SqliteTables:
         self._schema = schema
         self._stays_open = stays_open
         self._turn = Lock()
-        self._connection: FileConnection | None = None
+        self.file: FileConnection | None = None
+        self.is_shared: Final = False
         self._identity: Identity | None = None
         self._damaged: Identity | None = None
         self._patience_s = PATIENCE_S
 
-    @property
-    def file(self) -> object:
-        return self._connection
-
     def be_patient(self, seconds: float) -> None:
         with self._turn:
             self._patience_s = seconds
-            if self._connection is not None:
-                set_patience(self._connection, seconds)
+            if self.file is not None:
+                set_patience(self.file, seconds)
 
     def is_there(self) -> bool:
         return self._path.exists()
@@ -168,10 +165,6 @@ class SqliteTables:
             transaction(connection, "BEGIN IMMEDIATE"),
         ):
             return work(connection)
-
-    @property
-    def is_shared(self) -> bool:
-        return False
 
     def append(self, work: Callable[[SqlTransaction], _T]) -> _T:
         # Every call of a tool waits for this: contexts would take as long as the rows.
@@ -211,15 +204,15 @@ class SqliteTables:
 
     def _current(self) -> FileConnection:
         """Return the connection: another where the file is not what it was."""
-        if self._connection is not None and identity_of(self._location) == self._identity:
-            return self._connection
+        if self.file is not None and identity_of(self._location) == self._identity:
+            return self.file
         self._let_go()
-        self._connection, self._identity = open_for_writing(
+        self.file, self._identity = open_for_writing(
             self._path, self._schema, damaged=self._damaged, patience_s=self._patience_s
         )
         self._damaged = None
-        set_patience(self._connection, self._patience_s)
-        return self._connection
+        set_patience(self.file, self._patience_s)
+        return self.file
 
     def _failure(self, error: sqlite3.Error, trouble: str) -> StoreError:
         if is_damage(error):
@@ -229,9 +222,9 @@ class SqliteTables:
         return error_kind(error)(f"{name} {self._path} {trouble}: {error}")
 
     def _let_go(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
 
 def open_tables(
