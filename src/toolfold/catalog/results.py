@@ -43,6 +43,11 @@ Take = Callable[[Any], LargePart | None]
 """Returns what a value of a result stands for; None if it is itself."""
 
 
+def text_size(result: types.CallToolResult) -> int:
+    """Return how many characters the texts of a result have."""
+    return sum([len(each.text) for each in result.content if isinstance(each, types.TextContent)])
+
+
 def large_answer(
     result: types.CallToolResult, take: Take, keep: Callable[[Blob], Json], *, max_bytes: int
 ) -> tuple[types.CallToolResult, LargeAnswer | None]:

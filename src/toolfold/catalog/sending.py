@@ -17,7 +17,7 @@ from anyio.abc import TaskStatus
 from toolfold.catalog.known_values import values_of
 from toolfold.catalog.offered import Offered, outward, outward_contents
 from toolfold.catalog.questions import Elicitor
-from toolfold.catalog.results import large_answer, size_of, to_answer
+from toolfold.catalog.results import large_answer, size_of, text_size, to_answer
 from toolfold.catalog.tool import Answer, ArtifactSink, Blob, BuiltIn, LargeAnswer, Tool
 from toolfold.catalog.upstream import OnWait, Upstream
 from toolfold.catalog.upstream_request import (
@@ -107,6 +107,8 @@ class Sender:
         self, upstream: Upstream, result: types.CallToolResult, keep: Callable[[Blob], Json]
     ) -> tuple[types.CallToolResult, LargeAnswer | None]:
         """Return a result, or what it is if it is too large: beside the loop if it may be."""
+        if upstream.parts.is_empty and text_size(result) <= self._max_result_bytes:
+            return result, None
         measure = partial(
             large_answer, result, upstream.parts.take, keep, max_bytes=self._max_result_bytes
         )

@@ -130,9 +130,12 @@ class ToolCall(Access[Json]):
 
     async def send(self, sent: OutgoingArguments, context: CallContext, origin: str) -> Json:
         """Call the tool; what is no value is kept."""
-        server = self.server
-        keep = context.taint.keep(server, origin, self._keep)
-        keep = context.privacy.keep(server, keep, sent)
+        server, keep, listener = self.server, self._keep, self._listener
+        if context.taint.is_on:
+            keep = context.taint.keep(server, origin, keep)
+        if context.privacy.is_on:
+            keep = context.privacy.keep(server, keep, sent)
+            listener = listener and self._concealing(listener, context.privacy)
         call = partial(
             self._reach.sender.call,
             self._tool,
@@ -140,7 +143,7 @@ class ToolCall(Access[Json]):
             keep=keep,
             on_wait=self._on_wait,
             ask=context.ask,
-            listener=self._listener and self._concealing(self._listener, context.privacy),
+            listener=listener,
         )
         if self._turn is None:
             answer = await call()
@@ -166,10 +169,11 @@ class ToolCall(Access[Json]):
         self, answer: Json, privacy_border: PrivacyBorder, sent: OutgoingArguments
     ) -> Json:
         """Conceal the value, and learn its shape."""
-        value = await privacy_border.conceal(self.server, answer, self.size, sent=sent)
+        if privacy_border.is_on:
+            answer = await privacy_border.conceal(self.server, answer, self.size, sent=sent)
         if self.is_observed:
-            self._reach.catalog.observe(self._tool, Answer(value, self.size))
-        return value
+            self._reach.catalog.observe(self._tool, Answer(answer, self.size))
+        return answer
 
     def stand_in(self) -> Json:
         """Return what fits the tool's output schema."""

@@ -109,7 +109,9 @@ class Border:
                 context.guard.note_replayed(access.facts.name)
                 answer = access.restored(answered.value)
             else:
-                sent = await context.privacy.reveal(access.server, access.name, call.arguments)
+                sent = OutgoingArguments(call.arguments)
+                if context.privacy.is_on:
+                    sent = await context.privacy.reveal(access.server, access.name, call.arguments)
                 await access.check(sent.arguments)
                 if not await _admitted(access, call, sent, context):
                     return access.stand_in()
@@ -118,7 +120,8 @@ class Border:
                     await self._see_recorded(access.name, context)
                 answer = await _sent(access, sent, context, origin)
             call.answer = access.value(answer)
-            await context.taint.learn(access.server, origin, call.answer, access.size)
+            if context.taint.is_on:
+                await context.taint.learn(access.server, origin, call.answer, access.size)
         return answer
 
     async def _see_recorded(self, name: str, context: CallContext) -> None:
@@ -361,7 +364,9 @@ async def _admitted(
     Of a call that they do not let pass the journal says nothing was done.
     """
     facts, dry_run_log = access.facts, context.dry_run_log
-    tainted = await context.taint.find(call.arguments, may_write=not call.is_reading)
+    taint, tainted = context.taint, ""
+    if taint.is_on:
+        tainted = await taint.find(call.arguments, may_write=not call.is_reading)
     try:
         if dry_run_log is None:
             await context.guard.admit(
@@ -381,18 +386,20 @@ async def _admitted(
 
 async def _sent(access: Access[T], sent: OutgoingArguments, context: CallContext, origin: str) -> T:
     """Send, and conceal what comes back; words of a failure are followed like any answer."""
-    privacy_border = context.privacy
+    privacy_border, guard = context.privacy, context.guard
+    guard.under_way += 1
     try:
-        with context.guard.sending():
-            if privacy_border.covers(access.server, sent):
-                async with privacy_border.errors(access.server, sent):
-                    answer = await access.send(sent, context, origin)
-            else:
+        if privacy_border.is_on and privacy_border.covers(access.server, sent):
+            async with privacy_border.errors(access.server, sent):
                 answer = await access.send(sent, context, origin)
-            return await access.conceal(answer, privacy_border, sent)
+        else:
+            answer = await access.send(sent, context, origin)
+        return await access.conceal(answer, privacy_border, sent)
     except (BadCall, Denied):  # our own words
         raise
     except UpstreamError as error:
         said = str(error)
         await context.taint.learn(access.server, origin, said, len(said))
         raise
+    finally:
+        guard.under_way -= 1

@@ -74,6 +74,8 @@ class Ruling:
             [(rule, reason_of(rule)) for rule in rules if _is_about(rule, tool)[0]]
             for rules in ((*policy.user, *policy.built_in), *policy.layers)
         ]
+        is_fixed = not any(_is_conditional(rule) for layer in self._layers for rule, _ in layer)
+        self._fixed = self._decided(CallFacts({}, 1, "")) if is_fixed else None
 
     @property
     def is_open(self) -> bool:
@@ -85,7 +87,9 @@ class Ruling:
 
         `tainted` says which argument holds what an untrusted upstream answered, if one does.
         """
-        call = CallFacts(arguments, count, tainted)
+        return self._fixed or self._decided(CallFacts(arguments, count, tainted))
+
+    def _decided(self, call: CallFacts) -> Decision:
         decisions = [_first(layer, call) for layer in self._layers]
         return max(decisions, key=_strictness)
 

@@ -5,8 +5,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -155,7 +154,8 @@ class CallGuard:
         self._rulings: dict[ToolFacts, Ruling] = {}
         self._counts: Counter[str] = Counter() if counts is None else counts
         self._may_wait = may_wait
-        self._under_way = 0
+        self.under_way = 0
+        """How many calls are being sent: no run is frozen meanwhile."""
         self._made: Counter[str] = Counter()
         self._tools: dict[str, _AskedTool] = {}
         self._is_freezing = False
@@ -243,15 +243,6 @@ class CallGuard:
             await anyio.to_thread.run_sync(pin, self._run.scope, tool.name, tool.definition)
         except StoreError as error:
             _log.warning("%s", error)
-
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        """Count a call as under way for the length of a context: no run is frozen meanwhile."""
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
 
     def asks(self, tool: ToolFacts) -> bool:
         """Whether a rule asks about a tool, as far as that can be told without a call."""
@@ -459,7 +450,7 @@ class CallGuard:
         self._is_freezing = True
         try:
             with anyio.move_on_after(_SETTLING_S):
-                while self._under_way:  # noqa: ASYNC110
+                while self.under_way:  # noqa: ASYNC110
                     await anyio.sleep(_GATHER_S)
             return await anyio.to_thread.run_sync(self._approvals.ask, wanted)
         except BaseException:

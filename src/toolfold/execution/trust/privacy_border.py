@@ -85,6 +85,8 @@ class PrivacyBorder:
     """Conceals and reveals for one run. Where nothing is concealed it does nothing."""
 
     def __init__(self, privacy: PrivacyRules) -> None:
+        self.is_on = privacy.is_on
+        """Whether it does anything at all."""
         self._privacy = privacy
         self._opened: Vault | None = None
         self._unknown: dict[str, str] = {}
@@ -121,7 +123,7 @@ class PrivacyBorder:
 
         One whose answers are not would say what it was just sent, if that was not.
         """
-        return self._privacy.conceals(server) or bool(sent and sent.kinds)
+        return server in self._privacy.concealed or bool(sent and sent.kinds)
 
     async def conceal(
         self, server: str, value: Json, size: int, *, sent: "OutgoingArguments | None" = None

@@ -130,6 +130,8 @@ class TaintTracker:
         self, taint: Taint, untrusted: frozenset[str], *, literals: Literals | None = None
     ) -> None:
         """Follow words; and, where `literals` are given, what does not stand in the program."""
+        self.is_on = bool(untrusted) or literals is not None
+        """Whether it follows anything at all."""
         self._taint = taint
         self._untrusted = untrusted
         self._literals = literals
