@@ -13,7 +13,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,12 +23,12 @@ import anyio
 from demo_jobs import COUNT_ACTIVE, FIVE_STEPS, INCREMENT, LOOK_UP, Job, some_records
 from demo_ways import Code, DirectCalls, Spent, conversing
 
-from toolfold.journal.accounts import read_accounts
 from toolfold.journal.ledger import Account
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.reader import JournalReader, read_journal
 
 ROOT = Path(__file__).resolve().parents[1]
 NPM_SERVER = ROOT / ".tools/npm/node_modules/@modelcontextprotocol/server-memory/dist/index.js"
+MOST_RUNS = 100  # the demo makes a dozen
 MODEL_S_PER_CALL = 4.27  # assumed; only the column that is marked as a projection uses it
 
 HEADER = f"""\
@@ -177,22 +176,24 @@ def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path
     Raises:
         Disagreement: It has others.
     """
-    connection = open_for_reading(journal)
-    if connection is None:
+    booked_by_code = read_journal(journal, _by_code)
+    if booked_by_code is None:
         raise Disagreement("toolfold kept no journal")
-    with closing(connection):
-        ids = dict(connection.execute("SELECT code, id FROM beginnings"))
-        accounts = {account.run: account for account in read_accounts(connection).all}
     tokens = {(row.task, row.way): row.spent.tokens for row in rows}
     found = []
     for row in filter(lambda row: row.code, rows):
-        found.append(account := accounts[ids[row.code]])
+        found.append(account := booked_by_code[row.code])
         counted = {"code": row.spent.tokens, "direct": tokens.get((row.task, "direct"))}
         booked = {"code": account.sent + ours, "direct": account.direct + direct}
         if counted["direct"] is None:
             del counted["direct"], booked["direct"]
         agree(f"{row.task}: counted here, and by toolfold's ledger", [counted, booked])
     return found
+
+
+def _by_code(reader: JournalReader) -> dict[str, Account]:
+    accounts = {account.run: account for account in reader.accounts().all}
+    return {reader.find(run.id).code: accounts[run.id] for run in reader.newest(MOST_RUNS)}
 
 
 def choose_server() -> str:

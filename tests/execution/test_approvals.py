@@ -798,7 +798,7 @@ async def test_waiting_alive_it_says_how_to_decide_and_that_nobody_did(
         journal = toolfold.app.shared.journal
         told = journal._read(result.run_id, happened)
 
-    assert "Nobody approved records.update in time" in result.text
+    assert "records.update was not approved in time" in result.text
     assert any(f"toolfold approve {result.run_id}" in note for note in notes)
     [expired] = [each.what for each in told if isinstance(each.what, DecisionEvent)]
     assert (expired.action, expired.by) == ("expired", "policy")
@@ -823,7 +823,7 @@ kept = 1
     assert "13 calls would be made" in result.text
     assert "records.update: 12" in result.text
     assert "memory.store: 1" in result.text
-    assert "a guess: the real answer of records.update is not known" in result.text
+    assert "guesses: the real answer of records.update is unknown" in result.text
     assert done(updates) == []
     assert toolfold.app.sessions.list() == []
 

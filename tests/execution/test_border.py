@@ -222,7 +222,7 @@ async def test_rules_about_many_calls_and_about_tainted_ones_fit_at_side_doors(
     assert pinned == [False, False, True, True]
     assert rest == [200, 200, 403, 403]
     assert tainted.is_error
-    assert "holds what bank.resources.read" in text_of(tainted)
+    assert "contains an answer of bank.resources.read" in text_of(tainted)
     assert also.status_code == 403
 
 
@@ -340,5 +340,5 @@ bank.transfer(to=page.split()[12])
         approvals.decide(asked.id, "approved", most=1, by="test")
         resumed = await bank.toolfold.app.runtime.resume(frozen.run_id)
 
-    assert "holds what tools.read (call 1) answered" in resumed.text
+    assert "contains an answer of tools.read (call 1)" in resumed.text
     assert [each.get("name") for each in bank.arrived()] == [None, "close"]

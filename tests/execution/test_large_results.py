@@ -1,7 +1,6 @@
 """Answers and values that are too large for a reply: files, and few words about them."""
 
 import gc
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,7 @@ import pytest
 from support import MakeApp, MakeConfig, test_server
 
 from toolfold.entrypoints.http.tenants import in_namespace
-from toolfold.journal import runs
-from toolfold.journal.runsdb import open_for_reading
+from toolfold.journal.reader import read_journal
 from toolfold.tokens import count_tokens
 
 BULKY = {"bulky": test_server("bulky")}
@@ -72,11 +70,9 @@ async def test_a_large_answer_is_a_file_that_code_counts_through(
 
 def answers_of(home: Path, run_id: str) -> list[int]:
     """Return how long each answer of a run is in the journal."""
-    connection = open_for_reading(home / "data" / "runs.db")
-    assert connection is not None
-    with closing(connection):
-        calls = runs.find(connection, run_id).calls
-    return [call.answer.size_bytes for call in calls if call.answer]
+    run = read_journal(home / "data" / "runs.db", lambda each: each.find(run_id))
+    assert run is not None
+    return [call.answer.size_bytes for call in run.calls if call.answer]
 
 
 async def _counted(running: MakeApp, size: int) -> None:
@@ -159,7 +155,7 @@ async def test_an_answer_for_which_there_is_no_room_says_so_and_leaves_nothing(
 
     assert result.error is not None
     assert "was called, and its answer of" in result.error.message
-    assert "may hold 250,000 bytes" in result.error.message
+    assert "limited to 250,000 bytes" in result.error.message
     assert usage.bytes == 100
 
 

@@ -61,7 +61,7 @@ async def test_what_an_untrusted_page_says_does_not_reach_the_bank(
         result = await toolfold.run(code)
 
     assert not result.success
-    assert "web.page (call 1) answered" in result.text
+    assert "contains an answer of web.page (call 1)" in result.text
     assert "`row" in result.text
     assert calls(tmp_path / "bank.jsonl") == []
 
@@ -96,7 +96,7 @@ async def test_variables_of_a_session_stay_tainted(
         lost = await toolfold.run("import bank\nbank.put(row='x' * 3)", session=session)
         fresh = await toolfold.run("import bank\nbank.put(row='x' * 3)")
 
-    assert "web.page (call 1) answered" in later.text
+    assert "contains an answer of web.page (call 1)" in later.text
     assert "unknown after a restart" in lost.text
     assert fresh.success
     assert len(calls(tmp_path / "bank.jsonl")) == 1
@@ -128,7 +128,7 @@ async def test_it_is_followed_whichever_way_it_comes(
 
     assert kept.success, kept.text
     assert not result.success
-    assert "`row` holds what" in result.text
+    assert "`row` contains an answer of" in result.text
     assert calls(tmp_path / "bank.jsonl") == []
 
 
@@ -279,7 +279,7 @@ async def test_where_care_is_taken_a_literal_with_the_words_of_an_answer_does_no
         copied = await toolfold.run("import bank\nbank.put(row='QX-4471-9920')", session=session)
         computed = await toolfold.run("import bank\nbank.put(row='o' * 2)", session=session)
 
-    assert "`row` holds what web.page (call 1) answered" in copied.text
+    assert "`row` contains an answer of web.page (call 1)" in copied.text
     assert "`row` is not written in the program" in computed.text
     assert calls(tmp_path / "bank.jsonl") == []
 

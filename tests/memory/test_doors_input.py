@@ -122,7 +122,7 @@ REFUSED = [
     ("store", {"content": "'x'", "tags": "['t' * 101]"}, "A tag has 101 characters"),
     ("search", {"query": "'x'", "limit": "-1"}, "`limit` is a whole number|--limit takes a number"),
     ("search", {"query": "'x'", "limit": "10 ** 9"}, "`limit` is a whole number from 0 to 1,000"),
-    ("search", {"query": "'word ' * 20_000"}, "and 10,000 are the most"),
+    ("search", {"query": "'word ' * 20_000"}, "and 10,000 is the limit"),
     ("list", {"limit": "-5"}, "`limit` is a whole number|--limit takes a number"),
     ("list", {"offset": "-5"}, "`offset` is a whole number"),
 ]

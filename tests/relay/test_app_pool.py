@@ -170,7 +170,7 @@ def test_status_stop_and_logs_tell_what_is_going_on(user: User) -> None:
 
     assert f"process {peer.process.pid} in {user.project}" in said
     assert "world: online" in said
-    assert "begins" in user.toolfold("logs").stdout
+    assert "started" in user.toolfold("logs").stdout
     assert "has ended" in user.toolfold("stop").stdout
     assert not user.daemons
     assert peer.run("1 + 1") == "2"

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from sandbox.corpus.reading import snippets
-from sandbox.generated import program
+from corpus.reading import snippets
+from generated import program
 from support import write_config
 
 from toolfold.app import App, running_app

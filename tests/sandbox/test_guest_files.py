@@ -132,7 +132,7 @@ REFUSED = [
     ("open('hard', 'a').write('x')", "PermissionError.*plain files|FileExistsError"),
     ("open('pipe').read()", "PermissionError.*plain files"),
     ("open('f', 'w').write('x' * 7_000_000)\nopen('f', 'a').write('x' * 2_000_000)", "OSError.*One file may hold"),
-    ("for n in range(5):\n    open(f'f{n}', 'w').write('x' * 5_000_000)", "OSError.*may hold 20,000,000 bytes"),
+    ("for n in range(5):\n    open(f'f{n}', 'w').write('x' * 5_000_000)", "OSError.*limited to 20,000,000 bytes"),
     ("for n in range(300):\n    open(f'f{n}', 'w').close()", "OSError.*200 files"),
     ("import os\nfor n in range(300):\n    os.mkdir(f'f{n}')", "OSError.*200 files"),
 ]  # fmt: skip

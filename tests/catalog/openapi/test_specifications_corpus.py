@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import mypy.api
 import pytest
 from api_samples import Judge, NoSample, arguments_for, sample
 from api_server import ServedApi, serving_apis
@@ -125,7 +124,9 @@ def type_faults(specs: Iterable[Path], directory: Path) -> list[str]:
         stubs.append(directory / f"api_{number}.pyi")
         stubs[-1].write_text(f"# {path.name}\n{KnownTools({'api': api.tools}).stub('api')}")
     options = ["--strict", "--config-file", "", "--cache-dir", str(directory / "cache")]
-    said, broken, _ = mypy.api.run([*options, *map(str, stubs)])
+    command = [sys.executable, "-m", "mypy", *options, *map(str, stubs)]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    said, broken = checked.stdout, checked.stderr
     return [line for line in [*said.splitlines(), *broken.splitlines()] if ": error:" in line]
 
 

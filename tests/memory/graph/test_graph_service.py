@@ -273,7 +273,7 @@ def test_many_faults_are_shown_in_part() -> None:
         ("search_nodes", {"query": None}, "received null at query"),
         ("search_graph", {"query": 5}, "text, not int"),
         ("search_graph", {"query": "a", "limit": -1}, "limit"),
-        ("search_graph", {"query": "a" * 10_001}, "10,000 are the most"),
+        ("search_graph", {"query": "a" * 10_001}, "10,000 is the limit"),
         ("neighbors", {"name": "Ada", "depth": 0}, "depth"),
         ("neighbors", {"name": "Ada", "depth": True}, "depth"),
         ("neighbors", {"name": ["Ada"]}, "received array at name"),
