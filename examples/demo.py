@@ -193,7 +193,7 @@ def agree_with_ledger(rows: Sequence[Row], direct: int, ours: int, journal: Path
 
 def _by_code(reader: JournalReader) -> dict[str, Account]:
     accounts = {account.run: account for account in reader.accounts().all}
-    return {reader.find(run.id).code: accounts[run.id] for run in reader.newest(MOST_RUNS)}
+    return {run.code.head: accounts[run.id] for run in reader.newest(MOST_RUNS)}
 
 
 def choose_server() -> str:
