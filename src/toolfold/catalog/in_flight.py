@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from toolfold.catalog.questions import Elicitor, Question, Reply, refuse
 from toolfold.catalog.sanitize import plain, plain_value
 from toolfold.catalog.stdio import ProgramCalls
-from toolfold.catalog.upstream_request import AnswerT, CallListener, TaskHandle, UpstreamRequest
+from toolfold.catalog.upstream_request import AnswerT, CallListener, UpstreamRequest, UpstreamTask
 from toolfold.clocks import PausableClock
 from toolfold.errors import QuestionRefused, ToolfoldError
 
@@ -49,7 +49,7 @@ class InFlightRequests:
         ask: Elicitor | None,
         listener: CallListener | None = None,
         calls: ProgramCalls | None = None,
-    ) -> AnswerT | TaskHandle:
+    ) -> AnswerT | UpstreamTask:
         """Send the request until it is answered with more than questions, and return the answer.
 
         Where it calls a tool, and there are `calls`, it goes past the SDK's session.
@@ -81,7 +81,7 @@ class InFlightRequests:
                 await self._open_pages(error, ask)
                 continue
             if not isinstance(answer, types.InputRequiredResult):
-                return cast("AnswerT | TaskHandle", answer)
+                return cast("AnswerT | UpstreamTask", answer)
             responses, state = await self.replies(answer, ask), answer.request_state
         raise QuestionRefused(
             f"{self._server} asked for input {_MAX_ROUNDS} times in a row and was not content."

@@ -13,7 +13,7 @@ import anyio
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
-from toolfold.catalog.upstream_request import CallListener, TaskHandle, UpstreamRequest
+from toolfold.catalog.upstream_request import CallListener, UpstreamRequest, UpstreamTask
 from toolfold.errors import ToolFailed, ToolfoldError, UpstreamTimedOut
 
 EXTENSION: Final = "io.modelcontextprotocol/tasks"
@@ -28,7 +28,7 @@ _CANCEL_S: Final = 1.0
 _MAX_LOST_POLLS: Final = 3
 _SHOWN_CHARS: Final = 300
 
-_HANDLE: Final[TypeAdapter[TaskHandle]] = TypeAdapter(TaskHandle)
+_HANDLE: Final[TypeAdapter[UpstreamTask]] = TypeAdapter(UpstreamTask)
 _CALLED: Final[TypeAdapter[types.CallToolResult]] = TypeAdapter(types.CallToolResult)
 _ANY: Final[TypeAdapter[types.Result]] = TypeAdapter(types.Result)
 
@@ -58,7 +58,7 @@ class RemoteTask:
 
     def __init__(
         self,
-        handle: TaskHandle,
+        handle: UpstreamTask,
         *,
         server: str,
         tool: str,
@@ -142,8 +142,8 @@ class RemoteTask:
                     scope.cancel()
                     return
 
-    async def _get(self) -> TaskHandle:
-        state: TaskHandle = await self._send(self._request("tasks/get", _HANDLE))
+    async def _get(self) -> UpstreamTask:
+        state: UpstreamTask = await self._send(self._request("tasks/get", _HANDLE))
         return state
 
     @property

@@ -47,8 +47,8 @@ from toolfold.catalog.upstream_request import (
     CallListener,
     CallSlot,
     CallSlots,
-    TaskHandle,
     UpstreamRequest,
+    UpstreamTask,
 )
 from toolfold.catalog.watches import ResourceWatches, Tell
 from toolfold.config.harmless import address
@@ -305,7 +305,7 @@ class McpUpstream:
         async with self._turns.take(is_write=request.is_write) as turn:
             asking = None if ask is None else _yielding(turn, ask)
             answer = await self._repeated(request, asking, listener, on_wait)
-            if not isinstance(answer, TaskHandle):
+            if not isinstance(answer, UpstreamTask):
                 return answer
             async with turn.yielded():
                 result: Any = await self._ended(answer, request, ask, listener, on_wait)
@@ -313,7 +313,7 @@ class McpUpstream:
 
     async def _ended(
         self,
-        handle: TaskHandle,
+        handle: UpstreamTask,
         request: UpstreamRequest[Any],
         ask: Elicitor | None,
         listener: CallListener | None,
@@ -337,7 +337,7 @@ class McpUpstream:
         ask: Elicitor | None,
         listener: CallListener | None,
         on_wait: OnWait,
-    ) -> AnswerT | TaskHandle:
+    ) -> AnswerT | UpstreamTask:
         """Send a request, and again where that cannot do anything twice."""
         for _ in range(_ATTEMPTS - 1):
             await self._pace(on_wait)
@@ -380,7 +380,7 @@ class McpUpstream:
         request: UpstreamRequest[AnswerT],
         ask: Elicitor | None,
         listener: CallListener | None,
-    ) -> AnswerT | TaskHandle:
+    ) -> AnswerT | UpstreamTask:
         client = await self._connected()
         try:
             # Not `call_tool`: that validates every answer against the output schema, which the

@@ -19,7 +19,7 @@ MakeRequest = Callable[[types.InputResponses | None, str | None], types.Request[
 """Makes a request, with the answers to what the server asked and the state that it sent along."""
 
 
-class TaskHandle(BaseModel):
+class UpstreamTask(BaseModel):
     """A task as its server says that it stands, in the words of either protocol."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
@@ -37,15 +37,15 @@ class TaskHandle(BaseModel):
 
 def _kind_of_answer(answer: Any) -> str:
     if not isinstance(answer, dict):
-        return "task" if isinstance(answer, TaskHandle) else "result"
+        return "task" if isinstance(answer, UpstreamTask) else "result"
     return "task" if "taskId" in answer and not answer.get("content") else "result"
 
 
-_RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult | TaskHandle]] = (
+_RESULT: Final[TypeAdapter[types.CallToolResult | types.InputRequiredResult | UpstreamTask]] = (
     TypeAdapter(
         Annotated[
             Annotated[types.CallToolResult | types.InputRequiredResult, Tag("result")]
-            | Annotated[TaskHandle, Tag("task")],
+            | Annotated[UpstreamTask, Tag("task")],
             Discriminator(_kind_of_answer),
         ]
     )
