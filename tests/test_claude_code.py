@@ -96,7 +96,10 @@ def test_claude_code_sees_one_tool_calls_it_and_reads_the_answer(
     [offered] = [t for t in api.conversation[0]["tools"] if t["name"].startswith("mcp__")]
     assert offered["name"] == TOOL
     assert offered["input_schema"]["required"] == ["code"]
-    assert "MCP servers are imported modules: files (filesystem), notes" in offered["description"]
+    assert (
+        "MCP servers are modules, already imported: files (filesystem), notes"
+        in offered["description"]
+    )
     assert not offered.get("defer_loading")
     [result] = api.results()
     assert not result.get("is_error"), result

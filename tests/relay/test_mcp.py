@@ -147,10 +147,10 @@ def test_a_client_where_nothing_is_known_is_answered_before_there_is_a_daemon(us
     first = peer.ask("tools/list")
 
     assert greeting["result"]["capabilities"]["tools"] == {"listChanged": True}
-    assert "MCP servers are imported modules: see tools.servers()" in json.dumps(first)
+    assert "MCP servers are modules, already imported: see tools.servers()" in json.dumps(first)
     assert not Path(DaemonHandle(user.environ).places.socket).exists()
     (user.home / "go").touch()
-    servers = "MCP servers are imported modules: world"
+    servers = "MCP servers are modules, already imported: world"
     assert servers in json.dumps(_tools_in_the_end(peer, servers))
     assert peer.run("import world\nworld.double(number=4)") == "8"
 

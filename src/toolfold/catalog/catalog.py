@@ -251,7 +251,7 @@ class Catalog:
                 note = " (relative paths start there)"
             notes.append(f"started with {', '.join(each.value for each in values)}{note}")
         if module in sys.stdlib_module_names:
-            notes.append(f"Python's own {module} works beside it under the same name")
+            notes.append(f"{module} also has the functions of Python's own {module}")
         return notes
 
     def glance(self, tool: Tool) -> JsonObject | None:

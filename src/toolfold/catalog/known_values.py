@@ -77,8 +77,14 @@ def program_of(config: ServerConfig) -> str:
     return ""
 
 
+_KINDS: Final = {"server-memory": "knowledge graph"}
+"""Of programs whose names say something else: our own module `memory` keeps notes."""
+
+
 def program_kind(config: ServerConfig) -> str:
     """Return what kind of server its program is, unless its name says that: `sqlite`."""
+    if kind := _KINDS.get(program_of(config)):
+        return kind
     said = [word for word in words(program_of(config)) if word not in {"mcp", "server"}]
     return " ".join(said) if set(said) - set(words(config.name)) else ""
 

@@ -20,13 +20,13 @@ SURFACES = ("memory", "graph")
 _NAMED_SERVERS = 12
 _NAMED_CHARS = 62
 _EXAMPLES = 2
-_EXAMPLE_CHARS = 10
+_EXAMPLE_CHARS = 8
 
 _DESCRIPTION = """\
-Run Python in a sandbox. MCP servers are imported modules: {servers}. \
+Run Python in a sandbox. MCP servers are modules, already imported: {servers}. \
 Built in: {memory} (store, search), {graph}, skills, tools.
 print(tools.describe({examples})) shows their functions, "{example}.NAME" one, \
-tools.search("open issue") finds some. Call with keyword arguments, plain or awaited. \
+tools.search("open issue") finds some. Call with keyword arguments; no await needed. \
 They return dicts, lists or text; failures raise RuntimeError or are text.
 Do whole jobs in one run. You see what you print and the last expression: \
 keep it short; show(image) shows one. Variables and files in /workspace last between runs; \
