@@ -18,7 +18,7 @@ SURFACES = ("memory", "graph")
 """What clients can see in place of the one tool; each has a file in `surfaces`."""
 
 _NAMED_SERVERS = 12
-_NAMED_CHARS = 62
+_NAMED_CHARS = 72
 _EXAMPLES = 2
 _EXAMPLE_CHARS = 8
 
@@ -30,7 +30,7 @@ tools.search("open issue") finds some. Call with keyword arguments; no await nee
 They return dicts, lists or text; failures raise RuntimeError or are text.
 Do whole jobs in one run. You see what you print and the last expression: \
 keep it short; show(image) shows one. Variables and files in /workspace last between runs; \
-session names other variables; dry_run only reads and lists other calls."""
+session names other variables; dry_run only lists calls that write."""
 
 
 def execute_code(
