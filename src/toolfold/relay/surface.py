@@ -19,18 +19,18 @@ SURFACES = ("memory", "graph")
 
 _NAMED_SERVERS = 12
 _NAMED_CHARS = 72
-_EXAMPLES = 2
+_EXAMPLES = 3
 _EXAMPLE_CHARS = 8
 
 _DESCRIPTION = """\
 Run Python in a sandbox. MCP servers are modules, already imported: {servers}. \
 Built in: {memory} (store, search), {graph}, skills, tools.
-print(tools.describe({examples})) shows their functions, "{example}.NAME" one, \
-tools.search("open issue") finds some. Call with keyword arguments; no await needed. \
+print(tools.describe({examples})) shows all functions you need at once, \
+"{example}.NAME" one, tools.search("open issue") finds some. Use keyword arguments; no await. \
 They return dicts, lists or text; failures raise RuntimeError or are text.
 Do whole jobs in one run. You see what you print and the last expression: \
 keep it short; show(image) shows one. Variables and files in /workspace last between runs; \
-session names other variables; dry_run only lists calls that write."""
+session names other variables; dry_run lists writes instead."""
 
 
 def execute_code(
