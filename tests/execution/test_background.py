@@ -74,13 +74,13 @@ async def test_the_next_call_of_any_kind_brings_the_result_along(
     running: MakeApp, updates: Path
 ) -> None:
     servers = {"records": test_server("records", updates, "20")}
-    settings = {"limits__answer_s": 0.5, "search_tools": True}
+    settings = {"limits__answer_s": 3, "search_tools": True}
     async with (
         running(servers, **settings) as toolfold,
         Client(make_server(toolfold.app, client="me")) as client,
         Client(make_server(toolfold.app, client="other")) as other,
     ):
-        run_id = run_id_in(await execute(client, LONG))
+        run_id = run_id_in(await execute(client, LONG.replace("1.2", "5")))
         early = await execute(client, "1")
         await until_over(toolfold, run_id)
         others = await execute(other, "1")
