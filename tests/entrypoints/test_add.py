@@ -1,6 +1,7 @@
 """`toolfold add` and `toolfold remove`."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,20 @@ def test_an_api_is_added_and_removed_and_comments_stay(
     after = parse_jsonc(own_file.read_bytes()).value
     assert after == {"mcpServers": {"a": {"command": "true"}}}
     assert "// stays" in own_file.read_text()
+
+
+@pytest.mark.parametrize("command", [["add", "b", "--", "true"], ["remove", "a"]])
+def test_a_broken_file_is_named_and_left_as_it_is(
+    own_file: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = FILE.replace("}\n}", "\n")
+    own_file.write_text(broken)
+
+    assert run_command(command) == 2
+    assert re.search(
+        r"mcp.json is not valid JSON: line \d+.* left untouched", capsys.readouterr().err
+    )
+    assert own_file.read_text() == broken
 
 
 def test_a_dry_run_says_what_an_api_offers_and_adds_nothing(

@@ -434,6 +434,18 @@ def test_who_uninstalls_twice_is_told_that_nothing_changed(machine: Machine) -> 
     assert not machine.path("cursor").parent.exists()
 
 
+def test_a_purge_that_cannot_ask_changes_no_client(machine: Machine) -> None:
+    path = machine.write("cursor", json.dumps({"mcpServers": {"a": {"command": "true"}}}))
+    assert machine.run("install", "cursor").status == 0
+    installed = path.read_text()
+
+    refused = machine.run("uninstall", "all", "--purge")
+
+    assert refused.status == 2
+    assert "pass --yes" in refused.err
+    assert path.read_text() == installed
+
+
 def test_purge_deletes_what_restores_kept_aside_and_a_dry_run_lists_it(machine: Machine) -> None:
     data = machine.home / ".local/share/toolfold"
     aside = [

@@ -186,18 +186,27 @@ def accept_yes(*parsers: argparse.ArgumentParser) -> None:
         parser.add_argument("--yes", "-y", action="store_true", help="accepted and not needed")
 
 
-def confirm(question: str, *, yes: bool) -> bool:
-    """Ask the person at the terminal, unless `--yes` was given.
+def check_terminal(question: str) -> None:
+    """Make sure that a question can be asked.
 
     Raises:
         BadInput: There is no terminal.
     """
     from toolfold.errors import BadInput
 
-    if yes:
-        return True
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(f"{question} No terminal to ask at: pass --yes.")
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Ask the person at the terminal, unless `--yes` was given.
+
+    Raises:
+        BadInput: There is no terminal.
+    """
+    if yes:
+        return True
+    check_terminal(question)
     try:
         return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
     except EOFError:  # nothing more can be typed, and that is no yes

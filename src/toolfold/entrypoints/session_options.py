@@ -10,7 +10,7 @@ def add_runs(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Add `toolfold runs`."""
     runs = commands.add_parser(
         "runs",
-        help="list, show, resume and audit runs",
+        help="list, show and resume runs; verify the audit log",
         description="The runs of code, newest first; `toolfold runs ID` shows one.",
         examples=(
             "toolfold runs",

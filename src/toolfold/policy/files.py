@@ -149,8 +149,8 @@ def read_policy(path: Path) -> RuleFile:
 
 def _closed(fault: str) -> ConfigError:
     return ConfigError(
-        f"{fault.rstrip('.')}. No tool is called until this is fixed; `toolfold policy` shows "
-        "what holds."
+        f"{fault.rstrip('.')}. No tool is called until this is fixed; `toolfold doctor` shows "
+        "whether it is."
     )
 
 

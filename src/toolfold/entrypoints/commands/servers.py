@@ -30,6 +30,7 @@ from toolfold.config.config import (
     load_config,
     secret_revisions,
 )
+from toolfold.config.jsonc import parse_jsonc
 from toolfold.config.paths import locate
 from toolfold.config.serverfile import TABLES, ServerContext, parse_servers
 from toolfold.config.servers import ServerConfig, ServerFault
@@ -281,9 +282,21 @@ async def _offered(config: Config) -> tuple[str | None, list[str] | None]:
 
 
 def _text(path: Path) -> str:
+    """Return the text of the servers' file.
+
+    Raises:
+        ConfigError: It is broken, so nothing can be added or removed.
+    """
     content = read_file(path)
-    text = "" if content is None else content.decode()
-    return text if text.strip() else _EMPTY
+    if content is None or not content.strip():
+        return _EMPTY
+    try:
+        value = parse_jsonc(content).value
+    except ConfigError as error:
+        raise ConfigError(f"{path} {error}. It was left untouched.") from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path} holds no JSON object. It was left untouched.")
+    return content.decode()
 
 
 def _write(path: Path, text: str) -> None:

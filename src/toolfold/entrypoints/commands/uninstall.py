@@ -1,6 +1,7 @@
 """`toolfold uninstall`: give clients their servers back, and say what remains or delete it."""
 
 from argparse import Namespace
+from typing import Final
 
 from toolfold.config.config import current_directory, environment
 from toolfold.config.paths import Directories
@@ -12,13 +13,17 @@ from toolfold.entrypoints.install.drift import installed_files
 from toolfold.entrypoints.install.files import Files
 from toolfold.entrypoints.install.records import FileRecords
 from toolfold.entrypoints.install.remains import Remains, purge, remains
-from toolfold.entrypoints.parser import confirm
+from toolfold.entrypoints.parser import check_terminal, confirm
 from toolfold.entrypoints.screen import size
 from toolfold.errors import ConfigError
+
+_QUESTION: Final = "Delete all notes, runs and settings? This cannot be undone."
 
 
 def uninstall(arguments: Namespace) -> int:
     """Take toolfold out of clients; with `--purge`, delete everything that it has stored."""
+    if arguments.purge and not (arguments.dry_run or arguments.yes):
+        check_terminal(_QUESTION)
     report = commands.unfold(arguments)
     status = _finish(arguments, report)
     report.finish()
@@ -43,9 +48,7 @@ def _finish(arguments: Namespace, report: InstallReport) -> int:
             f"Nothing was deleted: toolfold is still installed in {', '.join(clients)}. "
             "Uninstall it there first: `toolfold uninstall all`."
         )
-    if not confirm(
-        "Delete all notes, runs and settings? This cannot be undone.", yes=arguments.yes
-    ):
+    if not confirm(_QUESTION, yes=arguments.yes):
         report.say("Nothing was deleted.")
         return 1
     if end_daemon(now=True):

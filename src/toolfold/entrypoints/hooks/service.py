@@ -44,7 +44,7 @@ _LOOKED_AT: Final = 10
 _PROMPT_SCORE: Final = 0.6
 _PROMPT_SHARE: Final = 3
 _MAX_QUERY: Final = 2_000
-_HOW: Final = 'In execute_code, memory.get("HASH") returns the whole of a note.'
+_HOW: Final = 'In execute_code, toolfold.memory.get("HASH") returns a whole note.'
 
 HookAnswer = dict[str, Any]
 FoundNotes = Sequence[CompactMemory | ExplainedMemory]

@@ -45,7 +45,7 @@ def describe_unfold(plan: UninstallPlan, *, backup: object) -> Iterator[str]:
         yield f"  puts back   {', '.join(shown(moved.name) for moved in plan.back)}"
     yield from _lost(plan, backup)
     if plan.taken:
-        yield f"  takes out   {', '.join(map(shown, plan.taken))} of {plan.target.path}"
+        yield f"  takes out   {', '.join(map(shown, plan.taken))} from {plan.target.path}"
     if plan.secrets:
         yield f"  forgets     {', '.join(plan.secrets)}: their values are back in the file"
     yield from (_kept(plan, alias, reason) for alias, reason in plan.kept)
