@@ -13,7 +13,7 @@ from toolfold.storage.files import replace_file
 CLIENTS_FILE: Final = "clients.json"
 """Its name among the files of state."""
 
-AUTOMATIC_S: Final = 0.25
+AUTOMATIC_S: Final = 0.6
 """Nobody reads a question and answers it in less."""
 
 _MAX_CLIENTS: Final = 100
