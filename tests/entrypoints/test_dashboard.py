@@ -573,7 +573,8 @@ async def test_pages_that_watch_and_vanish_leave_nothing(running: MakeApp, home:
             tasks, descriptors = held()
             for stream in [await watch() for _ in range(20)]:
                 await anyio.aclose_forcefully(stream)
-            while held()[0] > tasks or held()[1] > descriptors:
+            # The app opens a file or two of its own meanwhile; twenty pages that leak leave twenty.
+            while held()[0] > tasks or held()[1] > descriptors + 4:
                 await anyio.sleep(0.05)
 
 
